@@ -285,38 +285,43 @@ Json to_json(const PlanFile& file) {
   return json;
 }
 
+PlanFile plan_file_from_json(const JsonCursor& json) {
+  constexpr std::string_view kTypes[] = {"tidepool plan"};
+  (void)json["schema"].integer(1, 1);
+  (void)json["type"].one_of(kTypes);
+  json.has_only({"schema",        "type",        "fingerprint",
+                 "device_budget", "host_budget", "other_budgets",
+                 "predicted_ns",  "compute_ns",  "machine",
+                 "program",       "strategy",    "plan",
+                 "part",          "fake",        "unlimited_ns",
+                 "settings",      "remarks",     "trial",
+                 "asked_with",    "about"});  // the last five: of the cache, for itself
+  PlanFile out;
+  out.fingerprint = json["fingerprint"].text();
+  out.device_budget = json["device_budget"].integer(0, kMostArenaBytes);
+  out.host_budget = json["host_budget"].integer(0, kMostArenaBytes);
+  out.iteration_time = Nanos{json["predicted_ns"].integer(0, kMostPredicted)};
+  out.compute_time = Nanos{json["compute_ns"].integer(0, kMostPredicted)};
+  out.machine = machine_from_json(json["machine"]);
+  out.program = program_from_json(json["program"]);
+  if (auto times = validate_times(out.program, out.machine); !times) {
+    json["machine"].error(times.error().message);
+  }
+  out.strategy = strategy_from_json(json["strategy"], out.program);
+  out.plan = plan_from_json(json["plan"]);
+  if (const auto part = json.find("part")) out.part = plan_from_json(*part);
+  if (const auto fake = json.find("fake")) out.fake = fake->boolean();
+  if (const auto unlimited = json.find("unlimited_ns")) {
+    out.unlimited = Nanos{unlimited->integer(0, kMostPredicted)};
+  }
+  if (const auto others = json.find("other_budgets")) {
+    out.other_budgets = other_budgets_from_json(*others, out.machine);
+  }
+  return out;
+}
+
 Result<PlanFile> read_plan(std::string_view text, std::string_view file) {
-  return read_json(text, file, [](const JsonCursor& json) {
-    constexpr std::string_view kTypes[] = {"tidepool plan"};
-    (void)json["schema"].integer(1, 1);
-    (void)json["type"].one_of(kTypes);
-    json.has_only({"schema", "type", "fingerprint", "device_budget", "host_budget", "other_budgets",
-                   "predicted_ns", "compute_ns", "machine", "program", "strategy", "plan", "part",
-                   "fake", "unlimited_ns", "settings", "remarks", "trial",
-                   "asked_with"});  // the last four: of the cache, for itself
-    PlanFile out;
-    out.fingerprint = json["fingerprint"].text();
-    out.device_budget = json["device_budget"].integer(0, kMostArenaBytes);
-    out.host_budget = json["host_budget"].integer(0, kMostArenaBytes);
-    out.iteration_time = Nanos{json["predicted_ns"].integer(0, kMostPredicted)};
-    out.compute_time = Nanos{json["compute_ns"].integer(0, kMostPredicted)};
-    out.machine = machine_from_json(json["machine"]);
-    out.program = program_from_json(json["program"]);
-    if (auto times = validate_times(out.program, out.machine); !times) {
-      json["machine"].error(times.error().message);
-    }
-    out.strategy = strategy_from_json(json["strategy"], out.program);
-    out.plan = plan_from_json(json["plan"]);
-    if (const auto part = json.find("part")) out.part = plan_from_json(*part);
-    if (const auto fake = json.find("fake")) out.fake = fake->boolean();
-    if (const auto unlimited = json.find("unlimited_ns")) {
-      out.unlimited = Nanos{unlimited->integer(0, kMostPredicted)};
-    }
-    if (const auto others = json.find("other_budgets")) {
-      out.other_budgets = other_budgets_from_json(*others, out.machine);
-    }
-    return out;
-  });
+  return read_json(text, file, plan_file_from_json);
 }
 
 Nanos PlanFile::unlimited_time() const {

@@ -41,6 +41,7 @@ struct PlanFile {
 
 Json to_json(const std::map<SpaceId, Bytes>& other_budgets);
 Json to_json(const PlanFile& file);
+PlanFile plan_file_from_json(const JsonCursor& json);
 /// Errors name `file`, line and field. The plan is not proved: call `check`.
 Result<PlanFile> read_plan(std::string_view text, std::string_view file);
 

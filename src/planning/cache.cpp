@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,6 @@
 #include "base/output_file.h"
 #include "base/random.h"
 #include "check/check.h"
-#include "lower/plan_file.h"
 #include "planners/settings.h"
 #include "planning/cached_plan.h"
 
@@ -47,13 +47,6 @@ const char* kind_of(const Measurement& how) {
 }
 
 constexpr const char* kTriedPlan = "plan-tried";
-
-/// A plan of a search with an evaluation limit, which depends on the seed alone.
-bool repeats(const std::string& text, const std::string& path) {
-  const auto evaluations = read_json(
-      text, path, [](const JsonCursor& json) { return json["settings"]["evaluations"].text(); });
-  return evaluations && *evaluations != "0";
-}
 
 void drop_oldest(const std::filesystem::path& folder) {
   std::error_code failed;
@@ -161,11 +154,10 @@ void Cache::keep(const MeasuredProfile& measured) const {
 std::optional<std::pair<Planned, std::string>> Cache::plan_of(const std::string& kind,
                                                               const PlanRequest& request) const {
   const auto start = std::chrono::steady_clock::now();
-  const Json wanted = identity_of_request(request);
-  const std::string path = file(kind, wanted);
+  const std::string path = file(kind, identity_of_request(request));
   auto text = content(path);
   if (!text) return std::nullopt;
-  auto planned = read_planned(*text, path, request, wanted);
+  auto planned = read_planned(*text, path, request);
   if (!planned) {
     ignored(planned.error());
     return std::nullopt;
@@ -180,43 +172,39 @@ std::optional<Planned> Cache::plan(const PlanRequest& request) const {
   return std::move(found->first);
 }
 
-/// Of plans for the request in whatever budget and with whatever limits of the search.
-std::vector<std::string> Cache::files_of_any_limits(const PlanRequest& request) const {
+/// Plans for the request in whatever budget and however far the search might go: by their files.
+std::map<std::string, AboutPlan> Cache::of_any_limits(const PlanRequest& request) const {
   const std::string kind = kind_of(request);
-  std::vector<std::string> paths;
+  std::map<std::string, AboutPlan> plans;
   std::error_code failed;
-  if (folder_.empty()) return paths;
+  if (folder_.empty()) return plans;
   for (std::filesystem::directory_iterator entry(folder_, failed), end; !failed && entry != end;
        entry.increment(failed)) {
-    const bool same = entry->path().filename().string().starts_with(kind + "-");
-    if (same) paths.push_back(entry->path().string());
+    if (!entry->path().filename().string().starts_with(kind + "-")) continue;
+    const std::string path = entry->path().string();
+    if (const auto about = about_plan(path)) plans.emplace(path, *about);
   }
-  std::ranges::sort(paths);
-  return paths;
+  return plans;
 }
 
 std::optional<Planned> Cache::fastest_that_fits(const PlanRequest& request) const {
-  const Json asked = settings_without_limits(request);
-  std::optional<Planned> fastest;
-  for (const std::string& path : files_of_any_limits(request)) {
+  std::vector<std::pair<Nanos, std::string>> by_time;
+  for (const auto& [path, about] : of_any_limits(request)) {
+    if (about.needs <= request.budget.device) by_time.emplace_back(about.time, path);
+  }
+  std::ranges::sort(by_time);
+  for (const auto& [time, path] : by_time) {
     const auto text = content(path);
     if (!text) continue;
-    const auto file = read_plan(*text, path);
-    if (!file || file->plan.device_bytes() > request.budget.device) continue;
-    if (fastest && file->iteration_time >= fastest->lowered.iteration_time) continue;
-    const Json wanted = identity(request.subject, file->budget(), asked);
-    if (auto planned = read_planned(*text, path, request, wanted)) fastest = std::move(*planned);
+    if (auto planned = read_start(*text, path, request)) return std::move(*planned);
   }
-  return fastest;
+  return std::nullopt;
 }
 
 void Cache::drop_slower(const PlanRequest& request, const Planned& planned) const {
-  for (const std::string& path : files_of_any_limits(request)) {
-    const auto text = content(path);
-    if (!text) continue;
-    const auto file = read_plan(*text, path);
-    if (!file || planned.lowered.plan.device_bytes() > file->device_budget) continue;
-    if (file->iteration_time <= planned.lowered.iteration_time || repeats(*text, path)) continue;
+  for (const auto& [path, about] : of_any_limits(request)) {
+    if (planned.lowered.plan.device_bytes() > about.budget || about.repeats) continue;
+    if (about.time <= planned.lowered.iteration_time) continue;
     std::error_code failed;
     std::filesystem::remove(path, failed);
   }

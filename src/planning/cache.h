@@ -7,6 +7,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,6 +24,8 @@ namespace tidepool {
 
 /// $XDG_CACHE_HOME/tidepool or ~/.cache/tidepool; empty when the environment names neither.
 std::filesystem::path cache_folder();
+
+struct AboutPlan;
 
 struct MeasuredProfile {
   Profile profile;
@@ -78,7 +81,7 @@ class Cache {
 
  private:
   [[nodiscard]] std::string file(const std::string& kind, const Json& identity) const;
-  [[nodiscard]] std::vector<std::string> files_of_any_limits(const PlanRequest& request) const;
+  [[nodiscard]] std::map<std::string, AboutPlan> of_any_limits(const PlanRequest& request) const;
   void write(const std::string& path, const Json& content) const;
   /// A file of this kind that answers the request: its plan, proved anew, and its text.
   [[nodiscard]] std::optional<std::pair<Planned, std::string>> plan_of(

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "base/random.h"
@@ -71,10 +72,10 @@ Json remarks(const Planned& planned) {
           {"streaming", lowered.streaming}, {"notes", planned.notes}};
 }
 
-Planned planned_from_json(const JsonCursor& file, const Json& wanted) {
-  const JsonCursor settings = file["settings"];
-  for (const auto& [name, value] : wanted["settings"].items()) {
-    if (settings[name].text() != value) settings[name].error("is not what was asked for");
+Planned planned_from_json(const JsonCursor& file, const Json& settings) {
+  const JsonCursor kept = file["settings"];
+  for (const auto& [name, value] : settings.items()) {
+    if (kept[name].text() != value) kept[name].error("is not what was asked for");
   }
   const JsonCursor json = file["remarks"];
   Planned planned;
@@ -89,50 +90,85 @@ Planned planned_from_json(const JsonCursor& file, const Json& wanted) {
   return planned;
 }
 
-/// Whether a file is of what was asked for, whose identity with the budget of the file, or that of
-/// the request, is `wanted`. Of the settings nothing is said.
-Result<bool> answers(const PlanFile& file, const std::string& text, const std::string& path,
-                     const PlanRequest& request, const Json& wanted) {
+struct KeptPlan {
+  PlanFile file;
+  std::optional<Program> asked_with;  ///< where the sub-batch was chosen
+  Planned planned;                    ///< without what `file` has
+};
+
+Result<KeptPlan> read_kept(const std::string& text, const std::string& path, const Json& settings) {
+  return read_json(text, path, [&](const JsonCursor& json) {
+    KeptPlan kept{plan_file_from_json(json), {}, planned_from_json(json, settings)};
+    if (const auto asked = json.find("asked_with")) kept.asked_with = program_from_json(*asked);
+    return kept;
+  });
+}
+
+/// Whether the subject is the request's, in the same budget or, where that is null, in whatever.
+Result<bool> answers(const KeptPlan& kept, const PlanRequest& request, const Budget* budget) {
+  const PlanFile& file = kept.file;
   Profile subject{file.fingerprint, file.program, file.machine};
   if (request.workload != nullptr) {
     // The file has the program of the sub-batch that was chosen, and beside it the one asked with.
     const auto chosen = request.program(file.strategy.sub_batch);
     if (!chosen) return fail(chosen.error());
-    if (tidepool::to_json(**chosen) != tidepool::to_json(file.program)) return false;
-    auto asked = read_json(
-        text, path, [](const JsonCursor& json) { return program_from_json(json["asked_with"]); });
-    if (!asked) return fail(asked.error());
-    subject.program = std::move(*asked);
+    if (!kept.asked_with || tidepool::to_json(**chosen) != tidepool::to_json(file.program)) {
+      return false;
+    }
+    subject.program = *kept.asked_with;
   }
-  return identity(subject, file.budget(), wanted["settings"]) == wanted;
+  return identity(subject, file.budget(), {}) ==
+         identity(request.subject, budget != nullptr ? *budget : file.budget(), {});
+}
+
+Result<Planned> read_as(const std::string& text, const std::string& path,
+                        const PlanRequest& request, const Json& settings, const Budget* budget) {
+  auto kept = read_kept(text, path, settings);
+  if (!kept) return fail(kept.error());
+  const auto same = answers(*kept, request, budget);
+  if (!same) return fail(same.error());
+  if (!*same) {
+    return fail(ErrorCode::bad_input, fmt::format("{}: is a plan for something else", path));
+  }
+  PlanFile& file = kept->file;
+  Planned& planned = kept->planned;
+  planned.lowered.plan = std::move(file.plan);
+  planned.lowered.strategy = std::move(file.strategy);
+  planned.lowered.iteration_time = file.iteration_time;
+  planned.lowered.compute_time = file.compute_time;
+  const auto start = std::chrono::steady_clock::now();
+  if (auto proof = check(file.program, planned.lowered.plan,
+                         check_limits(request.subject.machine, request.budget));
+      !proof) {
+    return fail(proof.error().code, fmt::format("{}: {}", path, proof.error().message));
+  }
+  planned.check_time = std::chrono::steady_clock::now() - start;
+  return std::move(planned);
 }
 
 }  // namespace
 
 Result<Planned> read_planned(const std::string& text, const std::string& path,
-                             const PlanRequest& request, const Json& wanted) {
-  auto file = read_plan(text, path);
-  if (!file) return fail(file.error());
-  auto planned = read_json(text, path,
-                           [&](const JsonCursor& json) { return planned_from_json(json, wanted); });
-  if (!planned) return fail(planned.error());
-  const auto same = answers(*file, text, path, request, wanted);
-  if (!same) return fail(same.error());
-  if (!*same) {
-    return fail(ErrorCode::bad_input, fmt::format("{}: is a plan for something else", path));
-  }
-  planned->lowered.plan = std::move(file->plan);
-  planned->lowered.strategy = std::move(file->strategy);
-  planned->lowered.iteration_time = file->iteration_time;
-  planned->lowered.compute_time = file->compute_time;
-  const auto start = std::chrono::steady_clock::now();
-  if (auto proof = check(file->program, planned->lowered.plan,
-                         check_limits(request.subject.machine, request.budget));
-      !proof) {
-    return fail(proof.error().code, fmt::format("{}: {}", path, proof.error().message));
-  }
-  planned->check_time = std::chrono::steady_clock::now() - start;
-  return planned;
+                             const PlanRequest& request) {
+  return read_as(text, path, request, settings(request), &request.budget);
+}
+
+Result<Planned> read_start(const std::string& text, const std::string& path,
+                           const PlanRequest& request) {
+  return read_as(text, path, request, settings_without_limits(request), nullptr);
+}
+
+std::optional<AboutPlan> about_plan(const std::string& path) {
+  std::ifstream file(path);
+  std::string head;
+  std::getline(file, head, '}');
+  auto about = read_json(head + "}}", path, [](const JsonCursor& json) {
+    const JsonCursor plan = json["about"];
+    return AboutPlan{plan["budget"].integer(), plan["needs"].integer(),
+                     Nanos{plan["time_ns"].integer()}, plan["repeats"].boolean()};
+  });
+  if (!about) return std::nullopt;
+  return *about;
 }
 
 Json identity_of_request(const PlanRequest& request) {
@@ -143,10 +179,16 @@ std::optional<Json> plan_json(const PlanRequest& request, const Planned& planned
   const auto program = request.program(planned.sub_batch());
   if (!program) return std::nullopt;
   const Lowered& lowered = planned.lowered;
-  Json json = tidepool::to_json(
+  // The head, see about_plan().
+  Json json{{"about",
+             {{"budget", request.budget.device},
+              {"needs", lowered.plan.device_bytes()},
+              {"time_ns", lowered.iteration_time.count()},
+              {"repeats", request.options.evaluation_limit > 0}}}};
+  json.update(tidepool::to_json(
       PlanFile{request.subject.fingerprint, **program, request.subject.machine,
                request.budget.device, request.budget.host, lowered.iteration_time,
-               lowered.compute_time, lowered.strategy, lowered.plan, request.budget.others});
+               lowered.compute_time, lowered.strategy, lowered.plan, request.budget.others}));
   json["settings"] = settings(request);
   json["remarks"] = remarks(planned);
   if (request.workload != nullptr) {
