@@ -66,16 +66,28 @@ class AutoRun {
     if (!searches_[fastest()]) return fail(error_);
     if (several && !context_.stopped()) search_on(rest);
     const std::size_t best = fastest();
+    use_what_is_left(*searches_[best], rest);
     if (!context_.stopped()) ask_network(*searches_[best]);
     return output(*searches_[file ? write_less(best) : best]);
   }
 
  private:
+  /// A plan that recomputes nothing and has the least workspaces leaves nothing to say.
+  void use_what_is_left(SizeSearch& search, double rest) {
+    if (options_.evaluation_limit > 0 || context_.stopped() || search.search() == nullptr) return;
+    const Strategy& found = search.best().strategy;
+    const std::int64_t others = other_algorithms(search.lowering().program(), found);
+    if (others + decided(found, Decision::recompute) > 0) return;
+    without_choices_ = search.best().iteration_time;
+    end_ = 1;
+    search.go_on(until(rest + kToSayWhatItWasWorth, 0));
+  }
+
   /// Which size then writes least of those that are as fast as the best.
   std::size_t write_less(std::size_t best) {
     const Nanos fast_enough = as_fast_as(searches_[best]->best().iteration_time);
     if (TideSearch* const search = searches_[best]->search()) {
-      search->write_less(until(1 - kToSayWhatItWasWorth, kToWriteLess));
+      search->write_less(until(end_, kToWriteLess));
     }
     const auto written = [this](std::size_t i) {
       return written_to_files(searches_[i]->best().plan);
@@ -266,9 +278,8 @@ class AutoRun {
   }
   [[nodiscard]] std::size_t fastest() const {
     std::size_t best = usual_;
-    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    for (std::size_t i = 0; i < sizes_.size(); ++i)
       if (sizes_[i].time < sizes_[best].time) best = i;
-    }
     return best;
   }
 
@@ -298,29 +309,28 @@ class AutoRun {
   }
 
   TimesWithout times_without(const Program& program, SizeSearch& search) {
-    TimesWithout without;
-    without.usual_sub_batch = sizes_[usual_].sub_batch;
-    without.sub_batch = sizes_[usual_].time;
+    const TriedSize& usual = sizes_[usual_];
+    TimesWithout without{usual.time, without_choices_, without_choices_, usual.sub_batch};
+    if (without_choices_ != Nanos::max()) return without;
     const Strategy& chosen = search.best().strategy;
     const bool algorithms = other_algorithms(program, chosen) > 0;
     const bool recompute = decided(chosen, Decision::recompute) > 0;
+    TideSearch* const more = search.search();
     const auto allowance = [&](double part) {
       return until(1 - (1 - part) * kToSayWhatItWasWorth, kToSayWhatItWasWorth / 2);
     };
     if (algorithms) {
       without.algorithms = search.fastest_start(
           [&](const Strategy& s) { return other_algorithms(program, s) == 0; });
-      if (search.search() != nullptr) {
-        without.algorithms =
-            std::min(without.algorithms, search.search()->without_choosing(allowance(0.5)));
+      if (more != nullptr) {
+        without.algorithms = std::min(without.algorithms, more->without_choosing(allowance(0.5)));
       }
     }
     if (recompute) {
       without.recompute = search.fastest_start(
           [](const Strategy& s) { return decided(s, Decision::recompute) == 0; });
-      if (search.search() != nullptr) {
-        without.recompute =
-            std::min(without.recompute, search.search()->without_recomputing(allowance(1)));
+      if (more != nullptr) {
+        without.recompute = std::min(without.recompute, more->without_recomputing(allowance(1)));
       }
     }
     return without;
@@ -336,6 +346,8 @@ class AutoRun {
   std::vector<TriedSize> sizes_;
   std::vector<std::unique_ptr<SizeSearch>> searches_;  ///< of the sizes; null: no plan
   std::size_t usual_ = 0;
+  double end_ = 1 - kToSayWhatItWasWorth;  ///< of searches
+  Nanos without_choices_ = Nanos::max();   ///< of a plan from which the search went on
   std::string network_note_;
   Error error_;
 };
