@@ -73,7 +73,7 @@ class Cache {
   void drop_slower(const PlanRequest& request, const Planned& planned) const;
 
   /// The plan that was fastest in a training that asked for this and tried several, perhaps of
-  /// another planner. Of a request without a workload.
+  /// another planner. Of a request with a workload, in the rounds that it asks with.
   [[nodiscard]] std::optional<std::pair<Planned, TrialFigures>> tried(
       const PlanRequest& request) const;
   void keep_tried(const PlanRequest& request, const Planned& planned,

@@ -54,11 +54,13 @@ PlanRequest request_of(const Profile& profile, const PlanTerms& terms, const Pla
   return request;
 }
 
-/// What a training has tried, where it runs what the task says.
-std::optional<ObtainedPlan> tried_plan(const Profile& profile, const PlanTerms& terms,
+/// What a training has tried, where it runs what the task says. `chosen`: the rounds of the profile
+/// are by a planner's choice.
+std::optional<ObtainedPlan> tried_plan(const Profile& profile, bool chosen, const PlanTerms& terms,
                                        const PlanTask& task, const Budget& budget,
                                        const Cache& cache, Observer& observer) {
-  auto found = cache.tried(request_of(profile, terms, task, budget, nullptr));
+  FixedWorkload rounds(profile.program);
+  auto found = cache.tried(request_of(profile, terms, task, budget, chosen ? &rounds : nullptr));
   if (!found) return std::nullopt;
   auto& [planned, figures] = *found;
   if (task.choice && chosen_algorithms(profile.program, planned.lowered.plan) != *task.choice) {
@@ -73,7 +75,9 @@ std::optional<ObtainedPlan> tried_plan(const Profile& profile, const PlanTerms& 
 bool keep_tried(const Profile& profile, const PlanTerms& terms, const PlanTask& task,
                 const Budget& budget, const Planned& planned, const TrialFigures& figures,
                 const Cache& cache) {
-  const PlanRequest request = request_of(profile, terms, task, budget, nullptr);
+  FixedWorkload rounds(profile.program);
+  const PlanRequest request =
+      request_of(profile, terms, task, budget, terms.choose_sub_batch ? &rounds : nullptr);
   if (!figures.finished) {
     const auto before = cache.tried(request);
     if (before && before->second.finished) return false;
@@ -85,8 +89,9 @@ bool keep_tried(const Profile& profile, const PlanTerms& terms, const PlanTask& 
 Result<ObtainedPlan> plan_profile(Planner& planner, const Profile& profile, Workload* workload,
                                   const PlanTerms& terms, const PlanTask& task,
                                   const Budget& budget, const Cache& cache, Observer& observer) {
-  if (task.tried && !task.replan && workload == nullptr) {
-    if (auto tried = tried_plan(profile, terms, task, budget, cache, observer)) return *tried;
+  const bool tried = task.tried && !task.replan;
+  if (tried && workload == nullptr) {
+    if (auto plan = tried_plan(profile, false, terms, task, budget, cache, observer)) return *plan;
   }
   const Profile* asked = &profile;
   Profile restricted;
@@ -101,7 +106,12 @@ Result<ObtainedPlan> plan_profile(Planner& planner, const Profile& profile, Work
   request.options.progress = &observer;
   auto plan = obtain_plan(planner, request, cache, task.replan, observer);
   if (plan && task.choice) widen(*task.choice, plan->planned.lowered);
-  return plan;
+  if (!plan || !tried || workload == nullptr) return plan;
+  const auto program = workload->program(plan->planned.sub_batch());
+  if (!program) return fail(program.error());
+  const Profile chosen{profile.fingerprint, **program, profile.machine, profile.fake};
+  auto other = tried_plan(chosen, true, terms, task, budget, cache, observer);
+  return other ? std::move(*other) : std::move(plan);
 }
 
 namespace {

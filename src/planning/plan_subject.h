@@ -62,10 +62,10 @@ Result<ObtainedPlan> plan_profile(Planner& planner, const Profile& profile, Work
                                   const PlanTerms& terms, const PlanTask& task,
                                   const Budget& budget, const Cache& cache, Observer& observer);
 
-/// For trainings that ask for the same, without a workload: the plan that was fastest of those that
-/// this one tried. Of whatever planner; its algorithms are among those of `profile`. Of a training
-/// that had tried no more than some of them it does not take the place of one that did. Whether it
-/// was to be kept.
+/// For trainings that ask for the same: the plan that was fastest of those that this one tried, in
+/// the rounds of `profile`, which a planner chose where that is what the terms say. Of whatever
+/// planner; its algorithms are among those of `profile`. Of a training that had tried no more than
+/// some of them it does not take the place of one that did. Whether it was to be kept.
 bool keep_tried(const Profile& profile, const PlanTerms& terms, const PlanTask& task,
                 const Budget& budget, const Planned& planned, const TrialFigures& figures,
                 const Cache& cache);

@@ -321,7 +321,7 @@ bool Trials::keep(const Candidate& fastest) const {
   const auto ran = [](const Candidate& c) { return !c.times.empty(); };
   // Of a plan alone a training that was too short for others says nothing.
   if (cut_short_ && std::ranges::count_if(candidates_, ran) < 2) return false;
-  if (start_.chose_sub_batch || spec_.cache.off || observer_.stop_requested()) return false;
+  if (spec_.cache.off || observer_.stop_requested()) return false;
   const TrialFigures figures{*start_.now,
                              start_.predicted_unlimited,
                              start_.fastest_unlimited,
@@ -333,12 +333,13 @@ bool Trials::keep(const Candidate& fastest) const {
                 figures.measured}) <= Nanos{0}) {
     return false;
   }
-  const PlanTask task{spec_.planner};
+  PlanTerms terms = plan_terms(job_.spec());
+  terms.choose_sub_batch = start_.chose_sub_batch;
   const bool replaced = profile_wrong_ && start_.profile.from == "cache";
   const Profile asked{profile_.fingerprint, replaced ? job_.program() : profile_.program,
                       profile_.machine, profile_.fake};
-  return keep_tried(asked, plan_terms(job_.spec()), task, start_.asked, fastest.plan.planned,
-                    figures, Cache(spec_.cache, observer_));
+  return keep_tried(asked, terms, {spec_.planner}, start_.asked, fastest.plan.planned, figures,
+                    Cache(spec_.cache, observer_));
 }
 
 void Trials::write_report() {

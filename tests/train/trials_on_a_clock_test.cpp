@@ -237,14 +237,14 @@ class TrialsInTheCache : public TrialsOfATraining {
   }
 
   /// As a training begins that asks for the same.
-  void begin_again(std::int64_t iterations) {
+  void begin_again(std::int64_t iterations, Workload* workload = nullptr) {
     spec_.iterations = iterations;
     start_.now.reset();
     start_.plan = planned_;
     PlanTask task{spec_.planner};
     task.tried = true;
     const Profile profile{job_->fingerprint(), job_->program(), start_.machine};
-    auto obtained = plan_profile(*planner_, profile, nullptr, plan_terms(spec_.job), task,
+    auto obtained = plan_profile(*planner_, profile, workload, plan_terms(spec_.job), task,
                                  start_.budget, Cache(spec_.cache, listener_), listener_);
     ASSERT_TRUE(obtained) << obtained.error().message;
     if (obtained->tried) start_.plan = std::move(*obtained);
@@ -305,6 +305,23 @@ TEST_F(TrialsInTheCache, AShortTrainingDoesNotTakeThePlaceOfALongOne) {
   EXPECT_TRUE(trials.report()->cut_short);
   EXPECT_FALSE(trials.report()->for_next) << trials.report()->text();
   EXPECT_EQ(train(12).earlier->measured, all.plans[all.kept].measured);
+}
+
+TEST_F(TrialsInTheCache, CountForTheRoundsOfAPlannersChoiceToo) {
+  spec_.planner.time_limit = std::chrono::milliseconds(20);
+  start_.chose_sub_batch = true;
+  const TrialsReport first = train(200);
+  ASSERT_TRUE(first.for_next) << first.text();
+  begin_again(200);
+  EXPECT_FALSE(start_.plan.tried) << "they are no answer where the rounds are stated";
+  for (const bool planned_before : {false, true}) {
+    SCOPED_TRACE(planned_before);
+    FixedWorkload rounds(job_->program());
+    begin_again(200, &rounds);
+    ASSERT_TRUE(start_.plan.tried);
+    EXPECT_EQ(start_.plan.tried->measured, first.plans[first.kept].measured);
+    EXPECT_TRUE(Trials(*job_, spec_, *planner_, start_, listener_).report()->earlier);
+  }
 }
 
 TEST_F(TrialsInTheCache, FiguresThatCannotBeAreRefusedWithTheNameOfTheirFile) {
