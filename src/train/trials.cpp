@@ -11,6 +11,7 @@
 #include "lower/time_plan.h"
 #include "planners/registry.h"
 #include "train/rival_plans.h"
+#include "train/verdict.h"
 
 namespace tidepool {
 namespace {
@@ -79,6 +80,17 @@ std::size_t Trials::best() const {
   const auto best = std::ranges::min_element(
       candidates_, {}, [&](const Candidate& candidate) { return time_of(candidate); });
   return static_cast<std::size_t>(best - candidates_.begin());
+}
+
+/// The plan to keep: that of `best()` where that is more than chance.
+std::size_t Trials::fastest() const {
+  const TimeModel now = model();
+  std::vector<MeasuredPlan> plans;
+  for (const Candidate& c : candidates_) {
+    const bool ran = !c.times.empty();
+    plans.push_back({ran ? now.time(c.plan.planned.lowered.plan) : Nanos{0}, c.times});
+  }
+  return verdict(plans);
 }
 
 /// For a block of another plan, and one of the plan that is kept.
@@ -152,9 +164,10 @@ Result<bool> Trials::follow(TrialRun ran, std::int64_t left) {
   }
   // A single block may be of a busy moment; more of what is kept anyway cost nothing.
   constexpr std::size_t kFew = 4 * (kBlock - 1);
-  if (candidates_[best()].times.size() < kFew && enough(left)) return go_to(best());
-  if (auto settled = settle(); !settled) return fail(settled.error());
-  const bool another = go_to(best());
+  const std::size_t kept = fastest();
+  if (candidates_[kept].times.size() < kFew && enough(left)) return go_to(kept);
+  if (auto settled = settle(kept); !settled) return fail(settled.error());
+  const bool another = go_to(kept);
   candidates_.clear();  // they take memory
   return another;
 }
@@ -290,10 +303,8 @@ bool Trials::go_to(std::size_t candidate) {
   return true;
 }
 
-/// The fastest is kept.
-Result<void> Trials::settle() {
+Result<void> Trials::settle(std::size_t kept) {
   settled_ = true;
-  const std::size_t kept = best();
   Candidate& fastest = candidates_[kept];
   // Other plans ran when the machine may have been in another state.
   const TimeModel now = model_of({&fastest, 1});

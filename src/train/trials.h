@@ -25,7 +25,8 @@ struct RivalTask;
 // are near the best by prediction, kMost in all, take turns with it, a block each, so that noise of
 // the machine hits all of them. What is clearly slower is out. Then the planner plans once more, by
 // all that was seen, within its limit again; what comes of it takes turns with the best so far,
-// and again where it was faster. The training goes on with the plan of the least median. All run
+// and again where it was faster. The training goes on with the plan of the least median; of those
+// that are as fast but for chance (verdict.h) with the one that is predicted to be fastest. All run
 // the same algorithms, on which bits depend, inside the same budget, and each is proved. It has
 // some blocks more where it had few, unless then another is faster. What is predicted from there on
 // is by what that plan took itself, and what is reported as measured is of the iterations after the
@@ -101,6 +102,7 @@ class Trials {
 
   [[nodiscard]] Nanos time_of(const Candidate& candidate) const;
   [[nodiscard]] std::size_t best() const;
+  [[nodiscard]] std::size_t fastest() const;
   [[nodiscard]] bool enough(std::int64_t left) const;
   /// By all that was seen.
   [[nodiscard]] TimeModel model() const;
@@ -121,7 +123,7 @@ class Trials {
   Result<std::optional<std::size_t>> next(std::int64_t left);
   [[nodiscard]] bool wants_another() const;
   Result<void> another_heat();
-  Result<void> settle();
+  Result<void> settle(std::size_t kept);
   bool keep(const Candidate& fastest) const;
   bool go_to(std::size_t candidate);
   void write_report();

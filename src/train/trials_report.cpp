@@ -39,8 +39,10 @@ std::string TrialsReport::text() const {
   }
   const TriedPlan& best = plans[kept];
   std::vector<std::string> others;
+  bool seemed_faster = false;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (i == kept || plans[i].iterations == 0) continue;
+    seemed_faster = seemed_faster || plans[i].measured < best.measured;
     others.push_back(fmt::format("{} {} ({})", name_of(plans[i]), format_time(plans[i].measured),
                                  plans[i].iterations));
   }
@@ -52,9 +54,13 @@ std::string TrialsReport::text() const {
                       : for_next ? "; the iterations ended before all was tried, and the next "
                                    "training goes on from here"
                                  : "; the iterations ended before all was tried";
-  return fmt::format("{} kept: {} an iteration at its median of {}; {}{}{}", name_of(best),
-                     format_time(best.measured), best.iterations, beside, slowdown_text(slowdown),
-                     ended);
+  const char* chance = seemed_faster
+                           ? "; what was faster was so by no more than times spread by chance, and "
+                             "the plan that is predicted to be fastest is kept"
+                           : "";
+  return fmt::format("{} kept: {} an iteration at its median of {}; {}{}{}{}", name_of(best),
+                     format_time(best.measured), best.iterations, beside, chance,
+                     slowdown_text(slowdown), ended);
 }
 
 std::string why_not_tried(const TrainingSpec& spec, const Job& job, const Preparation& start) {
