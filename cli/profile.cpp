@@ -158,7 +158,9 @@ void add_profile(CLI::App& app, Context& context) {
   command->get_option("--host-budget")->needs("--budget");
   add_memory_options(*command, arguments->budget.memory, arguments->job.device.spill);
   command
-      ->add_option("--iterations", arguments->iterations, "iterations measured (medians are kept)")
+      ->add_option("--iterations", arguments->iterations,
+                   "iterations measured (medians are kept); up to three times as many "
+                   "where ops take very different times, as on a busy machine")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
   command->add_flag("--fake", arguments->fake,

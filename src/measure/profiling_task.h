@@ -5,7 +5,8 @@
 
 namespace tidepool {
 
-/// Iterations whose medians become a profile, where the user does not say.
+/// Iterations whose medians become a profile, where the user does not say. On a busy machine there
+/// are more.
 inline constexpr int kProfileIterations = 3;
 
 struct ProfilingTask {

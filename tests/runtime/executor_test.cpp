@@ -274,14 +274,16 @@ TEST(ApplyTimings, TakesTheMedianFromTheEndOfTheOpBefore) {
   ASSERT_TRUE(lowered);
   ASSERT_EQ(lowered->plan.steady.instructions.size(), 2u);
   const auto timing = [](int start, int end) { return OpTiming{Nanos{start}, Nanos{end}}; };
-  // A: 10, 30, 20. B from the end of A: 5, 7, 100.
-  apply_timings(lowered->plan,
-                {{timing(0, 10), timing(12, 15)},
-                 {timing(0, 30), timing(30, 37)},
-                 {timing(0, 20), timing(110, 120)}},
-                program);
-  EXPECT_EQ(program.ops[0].algorithms[0].time, Nanos{20});
-  EXPECT_EQ(program.ops[1].algorithms[0].time, Nanos{7});
+  // A: 100, 300, 105, whose median is taken. B from the end of A: 50, 70, 1000: most of them were
+  // interrupted.
+  const double spread = apply_timings(lowered->plan,
+                                      {{timing(0, 100), timing(120, 150)},
+                                       {timing(0, 300), timing(300, 370)},
+                                       {timing(0, 105), timing(1055, 1105)}},
+                                      program);
+  EXPECT_EQ(program.ops[0].algorithms[0].time, Nanos{105});
+  EXPECT_EQ(program.ops[1].algorithms[0].time, Nanos{55});
+  EXPECT_DOUBLE_EQ(spread, 175.0 / 150 - 1);
 }
 
 TEST(ApplyTimings, WithoutTimingsChangesNothing) {

@@ -359,9 +359,9 @@ TEST(ApplyOpTimings, TakesTheMedianOfEachOpFromItsOwnStart) {
   apply_op_timings(algorithms, {}, program);
   EXPECT_EQ(program.ops[1].algorithms[0].time, Nanos{2}) << "nothing was measured";
   apply_op_timings(algorithms,
-                   {{timing(0, 9), timing(10, 20), timing(50, 57)},
-                    {timing(60, 61), timing(70, 100), timing(200, 205)},
-                    {timing(300, 301), timing(310, 330), timing(400, 500)}},
+                   {{timing(0, 9), timing(10, 30), timing(50, 57)},
+                    {timing(60, 61), timing(70, 100), timing(200, 207)},
+                    {timing(300, 301), timing(310, 329), timing(400, 500)}},
                    program);
   EXPECT_EQ(program.ops[0].algorithms[0].time, Nanos{1}) << "host ops are not measured";
   EXPECT_EQ(program.ops[1].algorithms[0].time, Nanos{20});
