@@ -85,7 +85,7 @@ std::size_t Trials::best() const {
 /// The plan to keep: that of `best()` where that is more than chance.
 std::size_t Trials::fastest() const {
   const TimeModel now = model();
-  std::vector<MeasuredPlan> plans;
+  std::vector<RanPlan> plans;
   for (const Candidate& c : candidates_) {
     const bool ran = !c.times.empty();
     plans.push_back({ran ? now.time(c.plan.planned.lowered.plan) : Nanos{0}, c.times});

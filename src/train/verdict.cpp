@@ -30,7 +30,7 @@ struct Interval {
 
 }  // namespace
 
-std::size_t verdict(std::span<const MeasuredPlan> plans) {
+std::size_t verdict(std::span<const RanPlan> plans) {
   std::size_t fastest = plans.size();
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (plans[i].times.empty()) continue;

@@ -8,7 +8,7 @@
 
 namespace tidepool {
 
-struct MeasuredPlan {
+struct RanPlan {
   Nanos predicted{};             ///< an iteration, of all plans by the same times
   std::span<const Nanos> times;  ///< of its iterations; empty: it did not run
 };
@@ -16,6 +16,6 @@ struct MeasuredPlan {
 /// The plan of the least median. Where others are slower by no more than medians of times spread so
 /// far may differ by chance, as on a machine whose load changes, the one of these that is predicted
 /// to be fastest. At least one plan ran.
-std::size_t verdict(std::span<const MeasuredPlan> plans);
+std::size_t verdict(std::span<const RanPlan> plans);
 
 }  // namespace tidepool

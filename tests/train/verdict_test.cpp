@@ -25,7 +25,7 @@ std::vector<Nanos> drawn(std::uint64_t seed, double middle, double spread, doubl
 TEST(Verdict, IsWhatWasMeasuredWhereThatDiffersByMoreThanChance) {
   const auto fast = drawn(1, 500, 0.01);
   const auto slow = drawn(2, 510, 0.01);
-  const std::vector<MeasuredPlan> plans{{Nanos{480'000}, slow}, {Nanos{520'000}, fast}};
+  const std::vector<RanPlan> plans{{Nanos{480'000}, slow}, {Nanos{520'000}, fast}};
   EXPECT_EQ(verdict(plans), 1U);
 }
 
@@ -36,7 +36,7 @@ TEST(Verdict, IsThePlanPredictedToBeFastestWhereMediansSayNothing) {
     const auto better = drawn(2 * seed, 500, 0.2, 0.5);
     const auto worse = drawn(2 * seed + 1, 520, 0.2, 0.5);
     misled += median(worse) < median(better) ? 1 : 0;
-    const std::vector<MeasuredPlan> plans{{Nanos{520'000}, worse}, {Nanos{500'000}, better}};
+    const std::vector<RanPlan> plans{{Nanos{520'000}, worse}, {Nanos{500'000}, better}};
     EXPECT_EQ(verdict(plans), 1U);
   }
   EXPECT_GT(misled, 5) << "or it shows nothing";
@@ -44,7 +44,7 @@ TEST(Verdict, IsThePlanPredictedToBeFastestWhereMediansSayNothing) {
 
 TEST(Verdict, OfEqualTimesIsByPrediction) {
   const std::vector<Nanos> same(4, Nanos{500});
-  const std::vector<MeasuredPlan> plans{{Nanos{2}, same}, {Nanos{1}, same}, {Nanos{0}, {}}};
+  const std::vector<RanPlan> plans{{Nanos{2}, same}, {Nanos{1}, same}, {Nanos{0}, {}}};
   EXPECT_EQ(verdict(plans), 1U) << "one that did not run is none";
 }
 
