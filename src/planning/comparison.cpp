@@ -151,6 +151,8 @@ Result<void> set_bound(ComparisonRow& row, const OverheadBound& bound, std::int6
   if (!bound.fluid.feasible || others) return {};
   // Nor of one with other algorithms.
   if (row.feasible() && !row.covered) return {};
+  // A time of 0 without a budget has no shares.
+  if (bound.unlimited == Nanos{0} && row.time != Nanos{0}) return {};
   row.least = bound.least_overhead();
   if (!row.feasible()) return {};
   const auto gap = bound.optimality_gap(row.time);

@@ -40,11 +40,24 @@ Result<Subject> subject_of_profile(const std::string& path, const FingerprintHer
   return subject;
 }
 
-Result<Program> timed_on(const Machine& machine, Program program, const std::string& origin) {
-  const bool timed = std::ranges::any_of(program.ops, [](const Op& op) {
+namespace {
+
+bool any_time(const Program& program) {
+  return std::ranges::any_of(program.ops, [](const Op& op) {
     return std::ranges::any_of(op.algorithms, [](const Algorithm& x) { return x.time > Nanos{0}; });
   });
-  if (!timed) {
+}
+
+/// Otherwise a compute model has nothing to go by.
+bool any_work(const Program& program) {
+  return std::ranges::any_of(program.ops,
+                             [](const Op& op) { return op.flops > 0 || op.traffic > 0; });
+}
+
+}  // namespace
+
+Result<Program> timed_on(const Machine& machine, Program program, const std::string& origin) {
+  if (!any_time(program) && any_work(program)) {
     if (machine.compute.peak_flops == 0) {
       return fail(ErrorCode::bad_input,
                   fmt::format("{}: no op has a time, and machine '{}' has no compute model", origin,

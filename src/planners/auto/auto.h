@@ -4,9 +4,9 @@
 
 namespace tidepool {
 
-// Note [Auto]. The published planners and AutoSwap plan first, side by side, for half of the time
-// limit, of programs of many ops a fifth; what one has by its end is a start, what has not ended
-// counts for nothing. Large programs leave time for AutoSwap alone, once with the policy's
+// Note [Auto]. The published planners and AutoSwap plan first, side by side, for a quarter of the
+// time limit, of programs of many ops a fifth; what one has by its end is a start, what has not
+// ended counts for nothing. Large programs leave time for AutoSwap alone, once with the policy's
 // algorithms and once with those that are worth their workspaces. From the
 // fastest of these plans the search of `tide` goes on (tide_search.h) over all four decisions:
 // keep, swap, drop, recompute, and over the algorithms of ops where it may. All strategies are

@@ -151,7 +151,7 @@ Result<void> SizeSearch::plan_others(Starts which) {
   const bool most_of_it = ops <= kManyOps || !few;
   const Nanos part = most_of_it ? options_.time_limit / 5 * 4 : options_.time_limit / 3;
   const Nanos most = std::max(part, std::min(at_least, options_.time_limit));
-  const Nanos of_others = options_.time_limit / (ops <= kManyOps ? 2 : 5);
+  const Nanos of_others = options_.time_limit / (ops <= kManyOps ? 4 : 5);
   for (const PlannerInfo& info : planner_list()) {
     if (!info.seeds_searches || (info.keeps_everything && !everything_fits())) continue;
     const bool in_time = few ? plans_in_any_time(info) : info.begins_searches;

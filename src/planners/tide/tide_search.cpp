@@ -149,20 +149,19 @@ void TideSearch::run() {
 
 TideSearch::Side& TideSearch::next_side() {
   // Where there is time for few rounds they are all the first's.
-  constexpr std::uint64_t kAlone = 3;
-  if (sides_.size() == 1 || sides_.front().round < kAlone) return sides_.front();
+  constexpr int kAlone = 3;
+  Side& first = sides_.front();
+  if (sides_.size() == 1 || first.fruitful < kAlone) return first;
   Side& second = sides_.back();
-  if (second.rests == 0) return second;
-  --second.rests;
-  return sides_.front();
+  return second.spent < second.share * (first.spent + second.spent) ? second : first;
 }
 
 /// Of the side whose turn it is. False when nothing is feasible in the budget.
 bool TideSearch::round() {
   Side& side = *side_;
   const Clock::time_point begun = Clock::now();
-  const std::uint64_t side_seed = hash_combine(context_.options().seed, side.round);
-  const std::uint64_t seed = side_ == &sides_.front() ? side_seed : hash_combine(side_seed, 1);
+  const std::int64_t spent = allowance_.spent();
+  const std::uint64_t seed = hash_combine(context_.options().seed, side.round);
   const bool whole = to_the_budget();
   const Bytes load = whole ? budget_.device : side.limit.bytes();
   const bool found = search(load, seed);
@@ -179,20 +178,22 @@ bool TideSearch::round() {
     side.limit.at_most(std::max(budget_.device - 2 * excess, side.limit.bytes() / 2));
   }
   ++side.round;
-  if (side_ == &sides_.back() && sides_.size() > 1) rest(faster, best_.iteration_time < before);
+  side.spent += allowance_.repeats() ? static_cast<double>(allowance_.spent() - spent)
+                                     : to_seconds(Clock::now() - begun);
+  if (found) ++side.fruitful;
+  const bool second = side_ != &sides_.front();
+  if (second && found) share_with_second(faster, best_.iteration_time < before);
   context_.show_progress(allowance_,
                          fmt::format("{}: {} over the least", name_, format_time(stall())));
   return true;
 }
 
-/// After a round of the second search. One that made the best plan goes on in turn with the first.
-void TideSearch::rest(bool faster, bool best) {
-  constexpr std::uint64_t kLittle = 2;
-  constexpr std::uint64_t kMost = 5;  // doublings
+/// After a round of the second search. What it found may be a good start where gaps are remade too.
+void TideSearch::share_with_second(bool faster, bool best) {
+  constexpr double kLeast = 1.0 / 64;
   Side& second = sides_.back();
-  second.fruitless = faster ? 0 : second.fruitless + 1;
-  const std::uint64_t doublings = std::min(second.fruitless, kMost);
-  second.rests = best ? 1 : kLittle << doublings;
+  second.share = faster ? kHalf : std::max(second.share / 4, kLeast);
+  if (best) sides_.front().load.add_seed(best_.strategy);
 }
 
 /// A round that evaluations do not suffice for is not begun: it might find what has no addresses
@@ -250,11 +251,14 @@ bool TideSearch::search(Bytes limit, std::uint64_t seed) {
   searching.passed_over = without_addresses;
   LoadSearch& load = side_->load;
   const bool recompute = !load.remakable().empty();
-  const Clock::time_point until =
-      Clock::now() + turns(kPlaced) * packing_search().time / (recompute ? 2 : 1);
-  bool again = true;
-  while (again) {
+  const Clock::time_point begun = Clock::now();
+  Clock::time_point until = begun;
+  for (bool again = true; again;) {
     if (!load.run(limit, searching)) return false;
+    if (until == begun) {
+      side_->searched = Clock::now() - begun;
+      until = begun + turns(kPlaced) * packing_search().time / (recompute ? 2 : 1);
+    }
     allowance_.spend(std::max<std::int64_t>(load.spent(), 1));
     searching.seed = hash_combine(searching.seed, 1);
     const Nanos left = load.iteration_time() - load.compute_time();

@@ -32,8 +32,14 @@ namespace tidepool {
 //
 // Where gaps may be remade, a second search that only swaps takes turns with the first in programs
 // of few ops. Copies with hardly any clones between them often have addresses where the fastest
-// states have none, and such a search finds them in a fraction of the evaluations. It rests for
-// longer and longer while what it finds would be no faster than the best plan.
+// states have none, and such a search finds them in a fraction of the evaluations. It makes the
+// rounds that it would make alone, with the same seeds. Its share of the time is a half as long as
+// what it finds, without addresses, is faster than the best plan; each round that finds nothing
+// faster leaves it a quarter of that. Its best plans are starts of the first search.
+//
+// How long addresses are searched for grows with the rounds. In small programs it is at most a
+// small multiple of what it takes to find other states: those that fit at all mostly do in
+// milliseconds.
 
 /// Of a planner's limit, where the machine has a file: for TideSearch::write_less.
 inline constexpr double kToWriteLess = 0.2;
@@ -91,6 +97,7 @@ class TideSearch {
   static constexpr std::uint64_t kToTheBudget = 3;            ///< every third round
   static constexpr std::size_t kPlaced = LoadSearch::kLanes;  ///< states of a round
 
+  static constexpr double kHalf = 0.5;
   /// A search under load limits, and what has come of its rounds.
   struct Side {
     Side(const PlannerContext& context, Lowering& lowering, const Options& options, bool recompute);
@@ -102,11 +109,13 @@ class TideSearch {
     LoadSearch load;
     LoadLimit limit;
     std::uint64_t round = 0;
+    int fruitful = 0;     ///< rounds under limits that something is feasible under
     bool placed = false;  ///< something that was found has had addresses
     /// By the time of states that had no addresses: the effort it took.
     std::map<Nanos, double> failed{};
-    std::uint64_t rests = 0;      ///< rounds of the other one before its next
-    std::uint64_t fruitless = 0;  ///< rounds that found nothing faster, one after another
+    Nanos searched{0};     ///< by the first search of its last round
+    double spent = 0;      ///< evaluations, or seconds
+    double share = kHalf;  ///< the second's, of what both spend
   };
 
   [[nodiscard]] const LoadSearch& load() const { return sides_.front().load; }
@@ -114,7 +123,7 @@ class TideSearch {
   [[nodiscard]] Nanos stall() const { return best_.iteration_time - least_time(); }
   Side& next_side();
   bool round();
-  void rest(bool faster, bool best);
+  void share_with_second(bool faster, bool best);
   static AlgorithmSpace space(const PlannerContext& context, const Lowering& lowering,
                               const Options& options);
   [[nodiscard]] Nanos search_less(const Allowance& allowance, GapSearch& search, bool remade);

@@ -33,7 +33,7 @@ struct TideSearch::Placing {
 };
 
 /// Grows as the search's rounds do, whatever the allowance, so that a larger one begins the same
-/// way.
+/// way: where other states cost little it is short.
 PackingSearch TideSearch::packing_search() {
   if (allowance_.repeats()) {
     // Rounds of that search count no evaluations: a few have to do.
@@ -43,13 +43,18 @@ PackingSearch TideSearch::packing_search() {
   }
   constexpr double kFirst = 0.1;
   constexpr double kLonger = 1.3;
-  const double time = kFirst * std::pow(kLonger, static_cast<double>(side_->round));
+  constexpr double kOfSearching = 2;
+  constexpr double kLeast = 0.001;
+  constexpr std::size_t kSmall = 150;  // ops; unet with more got worse by it
+  const double grown = kFirst * std::pow(kLonger, static_cast<double>(side_->round));
+  const bool small = context_.lowering().program().ops.size() <= kSmall;
+  const double worth_it = std::max(kOfSearching * to_seconds(side_->searched), kLeast);
+  const double time = std::min({grown, small ? worth_it : grown, 60.0});
   // The threads take turns at the states. Before any has had addresses there has to be another
   // round.
   const double of_the_rest = side_->placed ? 0.9 : 0.4;
   const double left = to_seconds(allowance_.time_left() - placing_);
-  return {.time = from_seconds(
-              std::clamp(of_the_rest * left / turns(kPlaced), 0.0, std::min(time, 60.0)))};
+  return {.time = from_seconds(std::clamp(of_the_rest * left / turns(kPlaced), 0.0, time))};
 }
 
 /// In which the threads have placed so many states.
