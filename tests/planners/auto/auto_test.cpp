@@ -11,7 +11,6 @@
 #include "ir/load_profile.h"
 #include "ir/program_json.h"
 #include "planners/registry.h"
-#include "planners/tide/tide.h"
 #include "planning/make_plan.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
@@ -100,25 +99,6 @@ TEST(Auto, PassesOverStatesThatHaveNoAddresses) {
   for (Link& link : m.links) link.channel = 0;
   const Planned p = auto_plan(*program, m, 131'515'385);
   EXPECT_LT(p.lowered.iteration_time, 4 * p.lowered.compute_time);
-}
-
-// A program of host ops whose fastest plan only swaps: half of the evaluations find it.
-TEST(Auto, IsNotSlowerThanTideWhereSwapsAloneAreBest) {
-  const auto text = read_file(TIDEPOOL_TEST_DATA "/swaps_alone.json");
-  ASSERT_TRUE(text);
-  const auto program = read_json(*text, "swaps_alone.json",
-                                 [](const JsonCursor& j) { return program_from_json(j); });
-  ASSERT_TRUE(program) << program.error().message;
-  Machine m;
-  m.set_links({1e9 / 0.0756, Nanos{0}}, {1e9 / 0.0823, Nanos{0}});
-  const Bytes budget = 29'341'191;
-  FixedWorkload workload(*program);
-  PlannerOptions options;
-  options.evaluation_limit = 4000;
-  const auto swapped = make_plan(*make_tide(2), workload, m, {budget, 0}, options);
-  ASSERT_TRUE(swapped) << swapped.error().message;
-  const Planned p = auto_plan(*program, m, budget);
-  EXPECT_LE(p.lowered.iteration_time, swapped->lowered.iteration_time);
 }
 
 TEST(Auto, SwapsOnlyWhereNothingMayRunAgain) {
