@@ -38,6 +38,7 @@ class Writer {
     const bool wraps = last < accesses_.size() && program_.tensors[at(t)].persistent;
     if (wraps && !stays_home(first, last)) add(last, first, true);
     link(begin);
+    add_uploads();
   }
 
  private:
@@ -48,6 +49,30 @@ class Writer {
   [[nodiscard]] bool stays_home(std::size_t first, std::size_t last) const {
     return program_.tensors[at(tensor_)].home == Home::device && first == 0 &&
            last + 1 == accesses_.size();
+  }
+  /// The host made the value that this access reads behind the device access in front of it.
+  [[nodiscard]] bool is_upload(std::size_t access, std::size_t last) const {
+    const std::int32_t version = accesses_[access].version_read;
+    if (version == kNone || version == 0 || constants_.is_constant(tensor_, version)) return false;
+    const auto made = std::find_if(accesses_.begin(), accesses_.end(), [version](const auto& a) {
+      return a.version_written == version;
+    });
+    const auto i = static_cast<std::size_t>(made - accesses_.begin());
+    return !on_device(i) && (last == accesses_.size() || last < i);
+  }
+  void add_uploads() {
+    std::size_t last = accesses_.size();
+    for (std::size_t i = 0; i < accesses_.size(); ++i) {
+      if (!on_device(i)) continue;
+      if (is_upload(i, last)) {
+        Absence a;
+        a.tensor = tensor_;
+        a.from = a.to = accesses_[i].op;
+        a.wraps = a.host_has_it = a.upload = true;
+        all_.push_back(a);
+      }
+      last = i;
+    }
   }
   [[nodiscard]] std::int32_t last_version() const {
     return static_cast<std::int32_t>(producers_.size()) - 1;
@@ -79,7 +104,7 @@ class Writer {
     a.wraps = wraps;
     const bool adjacent = wraps ? from + 1 == accesses_.size() && to == 0 : to == from + 1;
     if (adjacent) a.gap = index_.first_gap(tensor_) + static_cast<GapId>(from);
-    a.dead = accesses_[to].version_read == kNone;
+    a.dead = accesses_[to].version_read == kNone || is_upload(to, wraps ? accesses_.size() : from);
     if (!a.dead) {
       const std::int32_t version = accesses_[to].version_read;
       a.carried = version == 0;

@@ -1,6 +1,13 @@
 // Where tensors may be away from the device, and what each absence costs at least: the view of a
 // program that the bounds share. It knows nothing of strategies: it models every schedule that runs
 // each op once, in program order, and moves whole values between device and host.
+//
+// Note [Uploads]. What a host op makes anew in every iteration is copied in for the first device op
+// that reads it: by one copy of the list, to one place, so not before that op of the iteration
+// before has run. That is an absence over a whole iteration, from the op to itself. The value takes
+// room beside what else the tensor holds until then, of which the load of a program knows nothing.
+// Where the tensor rests in front of the host op nothing else comes back: that absence is dead.
+// Left out are values that a host op made in the iteration before.
 #pragma once
 
 #include <vector>
@@ -20,6 +27,9 @@ struct Absence {
   bool dead = false;
   /// Nothing needs to go out: a host op has the value, or it is the same in every iteration.
   bool host_has_it = false;
+  /// A host op makes the value in every iteration anew: it comes in for `to`, whatever is decided.
+  /// See Note [Uploads].
+  bool upload = false;
   /// Neither dead nor on the host: the op of the iteration that makes the value, ...
   OpId born = kNone;
   bool carried = false;  ///< ... and whether the value at `to` is that of the previous iteration

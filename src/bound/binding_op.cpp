@@ -128,7 +128,7 @@ class BindingOp {
     double padding = 0;
     for (std::size_t i = 0; i < absences_.size(); ++i) {
       const Absence& a = absences_[i];
-      if (a.dead || !covers(a, k)) continue;
+      if (a.dead || a.upload || !covers(a, k)) continue;
       padding += aligned_bytes(a) - bytes(a);
       in.push_back({between(k, a.to), bytes(a)});
       const bool free = a.host_has_it || a.born == kNone || a.carried;

@@ -12,6 +12,7 @@
 //     that absence or for an earlier one of the same value: the y up to it sum up to at least x.
 //     No y where a host op has the value or where it is the same in every iteration; no x, and
 //     nothing taken, where `to` overwrites.
+//   - x is 1 for what a host op makes anew in every iteration (Note [Uploads] in absences.h).
 //   - O is at most the y of values made so far: a copy out may run while the tensor is still used.
 //   - What is freed is at most O plus the parts x - y that the host had, and at most the x of
 //     absences begun.

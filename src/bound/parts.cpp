@@ -105,7 +105,8 @@ class Merger {
     kind.push_back(before_[at(absence.from) + 1]);
     kind.push_back(before_[at(absence.to)]);
     kind.push_back((absence.wraps ? 1 : 0) + (absence.host_has_it ? 2 : 0) +
-                   (absence.carried ? 4 : 0) + (whole_.repeats(a) ? 8 : 0));
+                   (absence.carried ? 4 : 0) + (whole_.repeats(a) ? 8 : 0) +
+                   (absence.upload ? 16 : 0));
     kind.push_back(born == kNone ? -1 : before_[at(born) + 1]);
     constexpr double kSizes = 4;
     constexpr double kPadding = 1.5;

@@ -30,14 +30,16 @@ Relaxation::Relaxation(const FluidProblem& problem, const LoadProfile& load, Byt
 
 void Relaxation::write(const LoadProfile& load, std::optional<Bytes> limit, Nanos stalls) {
   choose_units(load.peak);
-  free_dead_bytes();
-  add_absences();
+  count_absent_bytes();
+  add_absences(limit.has_value());
   if (p_.host_limit > 0 && !links_.to_file) add_file();
   if (limit) {
     limit_bytes_ = *limit;
     limit_ = static_cast<double>(*limit) / byte_unit_;
   } else {
-    limit_column_ = lp_.add_column(0, static_cast<double>(load.peak) / byte_unit_, 1);
+    Bytes most = load.peak;
+    for (const Bytes bytes : load_) most = std::max(most, bytes);
+    limit_column_ = lp_.add_column(0, static_cast<double>(most) / byte_unit_, 1);
   }
   add_ops(!limit && stalls == Nanos{0}, limit ? 1 : 0);
   if (limit && asked_.empty()) add_whole_tensors();
@@ -87,17 +89,18 @@ double Relaxation::time_of(OpId op) const {
   return static_cast<double>(algorithm.time.count()) / time_unit_;
 }
 
-void Relaxation::free_dead_bytes() {
+/// Dead bytes take no room, and what is uploaded does before the load of the program knows of it.
+void Relaxation::count_absent_bytes() {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const Absence& a = parts_.absences[i];
-    if (!a.dead) continue;
-    const Bytes bytes = std::llround(parts_.aligned[i]);
+    if (!a.dead && !a.upload) continue;
+    const Bytes bytes = (a.upload ? -1 : 1) * std::llround(parts_.aligned[i]);
     for (OpId k = a.from + 1; k < (a.wraps ? ops_ : a.to); ++k) load_[at(k)] -= bytes;
     for (OpId k = 0; a.wraps && k < a.to; ++k) load_[at(k)] -= bytes;
   }
 }
 
-void Relaxation::add_absences() {
+void Relaxation::add_absences(bool limited) {
   away_.assign(parts_.size(), kNone);
   copied_.assign(parts_.size(), kNone);
   remade_.assign(parts_.size(), kNone);
@@ -106,7 +109,10 @@ void Relaxation::add_absences() {
     if (parts_.absences[a].dead || !sees_an_op(p_.program, parts_.absences[a])) continue;
     all_bytes_ += bytes_of(a);
     all_padding_ += padding_of(a);
-    away_[a] = lp_.add_column(0, 1);
+    // Without a limit it may take room instead: links that are slower than all else leave no
+    // schedule without stalls.
+    const bool comes_in = parts_.absences[a].upload && limited;
+    away_[a] = lp_.add_column(comes_in ? 1 : 0, 1);
     if (parts_.repeats(a)) {
       remade_[a] = lp_.add_column(0, 1);
       lp_.at_most({{remade_[a], 1}, {away_[a], -1}}, 0);

@@ -56,8 +56,8 @@ class Relaxation {
 
   void write(const LoadProfile& load, std::optional<Bytes> limit, Nanos stalls);
   void choose_units(Bytes peak);
-  void free_dead_bytes();
-  void add_absences();
+  void count_absent_bytes();
+  void add_absences(bool limited);
   void add_ops(bool no_stalls, double stall_cost);
   void add_op(OpId k, const Totals& totals, bool no_stalls, double stall_cost, Column& out,
               Column& in);
@@ -121,9 +121,9 @@ class Relaxation {
 
   const FluidProblem& p_;
   DeviceLinks links_;
-  std::vector<Bytes> load_;       ///< at each op, with nothing away but dead bytes
-  Parts parts_;                   ///< "absence" below is one of these
-  std::vector<char> asked_;       ///< per op; empty: all
+  std::vector<Bytes> load_;  ///< at each op, with nothing away but dead bytes, uploads beside it
+  Parts parts_;              ///< "absence" below is one of these
+  std::vector<char> asked_;  ///< per op; empty: all
   std::vector<Bytes> unmovable_;  ///< at each op; with a choice
   OpId ops_ = 0;
   double byte_unit_ = 1, time_unit_ = 1;  ///< bytes and nanoseconds

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/program_builder.h"
 
 namespace tidepool {
@@ -21,9 +23,10 @@ TEST(Absences, ABatchReadTwiceIsStillOnTheHost) {
   b.device("first", {{x, read}}, kTime);
   b.device("second", {{x, read}}, kTime);
   const auto all = absences(b.build());
-  ASSERT_EQ(all.size(), 1U);
+  ASSERT_EQ(all.size(), 2U);
   EXPECT_TRUE(all[0].host_has_it);
   EXPECT_FALSE(all[0].dead);
+  EXPECT_TRUE(all[1].upload);
 }
 
 TEST(Absences, WhatNobodyChangesIsOnTheHostForEver) {
@@ -86,11 +89,46 @@ TEST(Absences, AHostOpInBetweenLeavesTheDeviceFree) {
   b.host("change", {{x, update}});
   b.device("use", {{x, read}}, kTime);
   const auto all = absences(b.build());
-  ASSERT_EQ(all.size(), 1U);
+  ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all[0].from, 0);
   EXPECT_EQ(all[0].to, 2);
-  EXPECT_TRUE(all[0].host_has_it);
+  EXPECT_TRUE(all[0].dead) << "what comes in is another value";
   EXPECT_EQ(all[0].gap, kNone);
+  EXPECT_TRUE(all[1].upload);
+  EXPECT_EQ(all[1].to, 2);
+}
+
+TEST(Absences, WhatTheHostMakesAnewComesInOnceAnIteration) {
+  testing::ProgramBuilder b;
+  const TensorId x = b.tensor("x", 64);
+  const TensorId table = b.tensor("table", 64);
+  b.host("feed", {{x, write}});
+  b.host("fill", {{table, write}});
+  b.last().random = false;
+  b.device("first", {{x, read}, {table, read}}, kTime);
+  b.device("second", {{x, read}}, kTime);
+  const auto all = absences(b.build());
+  ASSERT_EQ(all.size(), 2U) << "the table is the same in every iteration";
+  EXPECT_FALSE(all[0].upload);
+  EXPECT_EQ(all[0].from, 2);
+  const Absence& upload = all[1];
+  EXPECT_TRUE(upload.upload);
+  EXPECT_TRUE(upload.host_has_it);
+  EXPECT_TRUE(upload.wraps);
+  EXPECT_EQ(upload.from, 2);
+  EXPECT_EQ(upload.to, 2);
+}
+
+TEST(Absences, WhatTheHostMakesIsUploadedForEachOfItsValues) {
+  testing::ProgramBuilder b;
+  const TensorId x = b.tensor("x", 64, true);
+  b.device("before", {{x, read}}, kTime);
+  b.host("change", {{x, update}});
+  b.device("use", {{x, read}}, kTime);
+  b.host("change again", {{x, update}});
+  const auto all = absences(b.build());
+  EXPECT_EQ(std::ranges::count_if(all, [](const Absence& a) { return a.upload; }), 1)
+      << "the value that the iteration begins with is left out";
 }
 
 }  // namespace
