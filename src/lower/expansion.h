@@ -29,6 +29,7 @@ struct Move {
   /// in: not issued before this call, of the previous iteration where `trigger_previous`.
   CallId trigger = kNone;
   bool trigger_previous = false;
+  bool early = false;  ///< in: may start before the trigger could, though it is not issued before
   /// in: this call must be over, of the previous iteration where `after_previous`.
   CallId after = kNone;
   bool after_previous = false;

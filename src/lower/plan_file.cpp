@@ -175,6 +175,7 @@ Json to_json(const CopyHint& hint) {
   Json json = {{"gap", hint.gap}};
   if (hint.out_trigger) json["out_trigger"] = *hint.out_trigger;
   if (hint.in_trigger) json["in_trigger"] = *hint.in_trigger;
+  if (hint.in_early) json["in_early"] = true;
   if (hint.out_barrier) json["out_barrier"] = *hint.out_barrier;
   if (hint.in_barrier) json["in_barrier"] = *hint.in_barrier;
   if (hint.device_offset) json["device_offset"] = *hint.device_offset;
@@ -182,7 +183,8 @@ Json to_json(const CopyHint& hint) {
 }
 
 CopyHint hint_from_json(const JsonCursor& json) {
-  json.has_only({"gap", "out_trigger", "in_trigger", "out_barrier", "in_barrier", "device_offset"});
+  json.has_only({"gap", "out_trigger", "in_trigger", "in_early", "out_barrier", "in_barrier",
+                 "device_offset"});
   CopyHint hint;
   hint.gap = index(json["gap"]);
   const auto op = [&](const char* name) -> std::optional<OpId> {
@@ -191,6 +193,7 @@ CopyHint hint_from_json(const JsonCursor& json) {
   };
   hint.out_trigger = op("out_trigger");
   hint.in_trigger = op("in_trigger");
+  if (const auto early = json.find("in_early")) hint.in_early = early->boolean();
   hint.out_barrier = op("out_barrier");
   hint.in_barrier = op("in_barrier");
   if (const auto field = json.find("device_offset"))

@@ -133,7 +133,8 @@ TimedIn TimingProblems::timed_in(const TimingPart& part, MoveId id, const Timing
     if (!move.after_previous) in.not_before = std::max<CallId>(in.not_before, move.after + 1);
   }
   if (move.trigger != kNone) {
-    in.after_call = std::max(in.after_call, move.trigger - 1 + (move.trigger_previous ? 0 : calls));
+    const std::int32_t op_before = move.trigger - 1 + (move.trigger_previous ? 0 : calls);
+    if (!move.early) in.after_call = std::max(in.after_call, op_before);
     in.trigger = std::max(move.trigger_previous ? CallId{0} : move.trigger, in.not_before);
   }
   return in;

@@ -34,6 +34,9 @@ struct CopyHint {
   std::optional<OpId> in_barrier;      ///< and this one, in the iteration of the gap's end, for the
                                        ///< copy in
   std::optional<Bytes> device_offset;  ///< where the copy in places the tensor
+  /// The trigger of the copy in says its place in the order alone: it starts as soon as its memory
+  /// and the link are free, though that is before the op could start.
+  bool in_early = false;
 
   bool operator==(const CopyHint&) const = default;
 };

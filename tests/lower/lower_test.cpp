@@ -450,6 +450,15 @@ TEST_F(Hints, TheCopyInStartsWithItsTrigger) {
   EXPECT_EQ(step(late, "last").start, Nanos{8512});
 }
 
+TEST_F(Hints, AnEarlyCopyInWaitsForNoOp) {
+  hint_.in_trigger = op("last");
+  hint_.in_early = true;
+  const Lowered lowered = lower();
+  EXPECT_GE(in(lowered).start, out(lowered).end);
+  EXPECT_LT(in(lowered).start, Nanos{3000});
+  EXPECT_EQ(step(lowered, "last").start, Nanos{8000});
+}
+
 TEST_F(Hints, ABarrierWaitsForTheCopyOut) {
   hint_.out_trigger = op("middle3");
   hint_.out_barrier = op("middle3");
@@ -493,6 +502,9 @@ TEST_F(Hints, NonsenseIsRefusedWithTensorAndOp) {
   hint_.in_trigger = op("first");
   EXPECT_THAT(refusal(), ::testing::AllOf(HasSubstr("'big' after op 'first'"),
                                           HasSubstr("op 'first' is not in the gap")));
+  hint_ = good;
+  hint_.in_early = true;
+  EXPECT_THAT(refusal(), HasSubstr("a copy in without a trigger starts early"));
   hint_ = good;
   hint_.out_trigger = op("middle5");
   hint_.in_trigger = op("middle4");

@@ -40,8 +40,8 @@ PlanFile lowered_file(const Program& program, const Machine& machine, double den
 
 PlanFile tiny_file() {
   PlanFile file = lowered_file(testing::tiny_training(), testing::byte_a_nanosecond(64), 0.5, 3);
-  file.strategy.hints.push_back({2, 1, 2, 3, 4, Bytes{128}});
-  file.strategy.hints.push_back({1, {}, {}, {}, {}, {}});
+  file.strategy.hints.push_back({2, 1, 2, 3, 4, Bytes{128}, true});
+  file.strategy.hints.push_back({1, {}, {}, {}, {}, {}, false});
   return file;
 }
 
@@ -66,6 +66,8 @@ TEST(PlanJson, HintsRoundTripWithTheirAbsentFields) {
   ASSERT_EQ(back->strategy.hints.size(), 2u);
   EXPECT_EQ(back->strategy.hints[0].device_offset, Bytes{128});
   EXPECT_EQ(back->strategy.hints[0].in_barrier, OpId{4});
+  EXPECT_TRUE(back->strategy.hints[0].in_early);
+  EXPECT_FALSE(back->strategy.hints[1].in_early);
   EXPECT_FALSE(back->strategy.hints[1].out_trigger);
   EXPECT_EQ(to_json(*back), to_json(file));
 }

@@ -281,6 +281,7 @@ inline void add_random_hints(const Program& program, const AccessIndex& index, d
     hint.gap = g;
     if (decision == Decision::swap) hint.out_trigger = draw();
     hint.in_trigger = draw();
+    hint.in_early = hint.in_trigger && hint.gap % 2 == 0;
     if (decision == Decision::swap) hint.out_barrier = draw();
     hint.in_barrier = draw();
     strategy.hints.push_back(hint);

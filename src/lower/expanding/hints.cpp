@@ -52,6 +52,7 @@ std::string Hints::wrong_with(const CopyHint& hint) const {
     return bad("a dropped gap has no copy out");
   }
   if (hint.device_offset && *hint.device_offset < 0) return bad("the offset is negative");
+  if (hint.in_early && !hint.in_trigger) return bad("a copy in without a trigger starts early");
   // Positions in the iteration in which the gap begins; those of the next one lie behind.
   const auto ops = static_cast<std::int32_t>(program_.ops.size());
   const std::int32_t end = gap.to + (gap.wraps ? ops : 0);
@@ -95,6 +96,7 @@ void Hints::resolve(std::vector<Move>& moves, std::span<const CallId> op_call) c
     if (!move.out && hint->in_trigger) {
       move.trigger = op_call[at(*hint->in_trigger)];
       move.trigger_previous = gap.wraps && *hint->in_trigger > gap.from;
+      move.early = hint->in_early;
       // What the op waiting for it needs first (recomputations) comes before the op itself.
       if (!move.trigger_previous) move.trigger = std::min(move.trigger, move.call);
     }

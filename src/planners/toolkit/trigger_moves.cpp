@@ -28,6 +28,7 @@ Triggers triggers_of(const Strategy& strategy) {
     kept.gap = hint.gap;
     kept.out_trigger = hint.out_trigger;
     kept.in_trigger = hint.in_trigger;
+    kept.in_early = hint.in_early;
   }
   std::sort(triggers.begin(), triggers.end(),
             [](const CopyHint& a, const CopyHint& b) { return a.gap < b.gap; });
@@ -103,6 +104,7 @@ void TriggerMoves::change(GapId g, Decision decision, Random& random) {
   } else {
     const std::int32_t in = found->in_trigger ? position(gap, *found->in_trigger) : last;
     found->in_trigger = device_op_from(std::clamp(moved(in, random), first, last));
+    found->in_early = random.below(2) == 0;
   }
   const bool behind = found->out_trigger && found->in_trigger &&
                       position(gap, *found->in_trigger) < position(gap, *found->out_trigger);
