@@ -103,8 +103,11 @@ void TriggerMoves::change(GapId g, Decision decision, Random& random) {
     if (position(gap, *found->out_trigger) >= ops) found->out_trigger.reset();
   } else {
     const std::int32_t in = found->in_trigger ? position(gap, *found->in_trigger) : last;
-    found->in_trigger = device_op_from(std::clamp(moved(in, random), first, last));
-    found->in_early = random.below(2) == 0;
+    if (found->in_trigger && random.below(4) == 0) {
+      found->in_early = !found->in_early;
+    } else {
+      found->in_trigger = device_op_from(std::clamp(moved(in, random), first, last));
+    }
   }
   const bool behind = found->out_trigger && found->in_trigger &&
                       position(gap, *found->in_trigger) < position(gap, *found->out_trigger);

@@ -5,9 +5,9 @@
 // Where few large tensors share the memory, another order can be faster: a copy out that lets
 // another one go first, a copy in that waits until the link has done what is more urgent. A trigger
 // (CopyHint) says before which op a copy is issued; it is moved over few ops more often than over
-// many. Half of those in are early ones: they only say whose memory and link come first, as it
-// costs time to wait for an op where memory is free before. It is kept while the gap is not away,
-// without effect: a gap that leaves again has it again.
+// many. A quarter of the moves of one in makes it an early one, or no longer: it then only says
+// whose memory and link come first, as it costs time to wait for an op where memory is free before.
+// It is kept while the gap is not away, without effect: a gap that leaves again has it again.
 #pragma once
 
 #include <span>
