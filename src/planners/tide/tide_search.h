@@ -97,7 +97,9 @@ class TideSearch {
   static constexpr std::uint64_t kToTheBudget = 3;            ///< every third round
   static constexpr std::size_t kPlaced = LoadSearch::kLanes;  ///< states of a round
 
+  /// The second search's share of the time as long as it finds what is faster.
   static constexpr double kHalf = 0.5;
+
   /// A search under load limits, and what has come of its rounds.
   struct Side {
     Side(const PlannerContext& context, Lowering& lowering, const Options& options, bool recompute);
