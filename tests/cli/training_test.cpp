@@ -124,12 +124,8 @@ TEST_F(Cli, TrainingSaysWhichPlansItTried) {
   ASSERT_FALSE(trials["plans"].empty());
   const Json& kept = trials["plans"][trials["kept"].get<std::size_t>()];
   EXPECT_EQ(kept["planner"], tried["plan_of"]);
-  for (const Json& plan : trials["plans"]) {
-    EXPECT_GT(plan["predicted_ms"], 0);
-    if (!plan["measured_ms"].is_null()) {
-      EXPECT_LE(kept["measured_ms"], plan["measured_ms"]);
-    }
-  }
+  EXPECT_GT(kept["measured_ms"], 0);  // a plan that is faster only by chance may not be kept
+  for (const Json& plan : trials["plans"]) EXPECT_GT(plan["predicted_ms"], 0);
   auto alone = arguments;
   alone.emplace_back("--no-trials");
   const Json as_planned = success(alone);
