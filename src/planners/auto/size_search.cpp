@@ -144,12 +144,14 @@ OthersPlan& SizeSearch::add_start(const PlannerInfo& info, Nanos time_limit) {
 Result<void> SizeSearch::plan_others(Starts which) {
   const bool all = which == Starts::all_planners;
   const Nanos at_least = std::chrono::milliseconds(all ? 300 : 20);
-  const auto ops = static_cast<double>(context_->lowering().program().ops.size());
+  const Lowering& own = context_->lowering();
+  const auto ops = static_cast<double>(own.program().ops.size());
   const bool few = few_ops();
-  // In vast programs AutoSwap plans alone, and has hardly any addresses before most of the time is
-  // over.
-  const bool most_of_it = ops <= kManyOps || !few;
-  const Nanos part = most_of_it ? options_.time_limit / 5 * 4 : options_.time_limit / 3;
+  // In vast programs AutoSwap plans alone, and where it has hardly any addresses before the time is
+  // over a search would have none.
+  const Nanos part = !few              ? options_.time_limit
+                     : ops <= kManyOps ? options_.time_limit / 5 * 4
+                                       : options_.time_limit / 3;
   const Nanos most = std::max(part, std::min(at_least, options_.time_limit));
   const Nanos of_others = options_.time_limit / (ops <= kManyOps ? 4 : 5);
   for (const PlannerInfo& info : planner_list()) {
@@ -158,7 +160,9 @@ Result<void> SizeSearch::plan_others(Starts which) {
     if (!in_time && !(all && few)) continue;
     add_start(info, info.begins_searches ? most : of_others);
     if (!info.begins_searches || few || !options_.may.algorithms) continue;
-    add_start(info, most).algorithms = algorithms_by_value();
+    auto other = algorithms_by_value();
+    if (other != context_->algorithms(own.program()))
+      add_start(info, most).algorithms = std::move(other);
   }
   std::stable_sort(starts_.begin(), starts_.end(), [](const auto& a, const auto& b) {
     return turn_among_starts(*a->planner) < turn_among_starts(*b->planner);
