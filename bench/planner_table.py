@@ -176,8 +176,9 @@ def main():
             concurrent.futures.ThreadPoolExecutor(2) as pool:
         todo = list(cells(arguments, folder))
         for n, _ in enumerate(pool.map(table.run, todo), 1):
-            print(f"\r{n} of {len(todo)}", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+            if sys.stderr.isatty():
+                end = "\n" if n == len(todo) else ""
+                print(f"\r{n} of {len(todo)}", end=end, file=sys.stderr, flush=True)
     print_table(read(arguments.out))
 
 

@@ -58,6 +58,12 @@ Strategy Lowering::everything_away(std::vector<std::int32_t> algorithms) const {
   return strategy;
 }
 
+Nanos Lowered::lowering_time() const {
+  Nanos sum{0};
+  for (const PassTime& pass : pass_times) sum += pass.time;
+  return sum;
+}
+
 /// What one attempt has so far. Its passes are run in order; one that returns false ends it.
 struct Lowering::Attempt {
   const Strategy& strategy;

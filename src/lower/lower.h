@@ -54,6 +54,8 @@ struct Lowered {
   bool streaming = false;
   std::vector<Step> steps;  ///< the timeline behind plan.steady, same order
   std::vector<PassTime> pass_times;
+  /// What lowering took in all.
+  [[nodiscard]] Nanos lowering_time() const;
 };
 
 /// Everything that stays the same between calls for one program and machine.

@@ -48,9 +48,14 @@ class AutoSwap : public Planner {
   }
 
  private:
-  /// Lowers a selection and keeps it where it is faster. True when addresses cost nothing.
+  /// Lowers a selection and keeps it where it is faster, unless there is less time than the best
+  /// took. True when addresses cost nothing.
   static bool try_placing(LoadedSelection next, Bytes load_limit, PlannerContext& context,
                           PlacedSelection& choice) {
+    const Allowance left = context.allowance();
+    if (choice.lowered && !left.repeats() && left.time_left() < choice.lowered->lowering_time()) {
+      return false;
+    }
     LowerOptions placing;
     placing.load_limit = load_limit;
     placing.stop = context.stopped_or_late();

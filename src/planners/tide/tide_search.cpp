@@ -41,8 +41,8 @@ TideSearch::TideSearch(PlannerContext& context, Lowered first, const Options& op
       name_(options.name),
       allowance_(context.allowance()),
       best_(std::move(first)),
-      origin_(options.origin) {
-  for (const PassTime& pass : best_.pass_times) placing_ += pass.time;
+      origin_(options.origin),
+      placing_(best_.lowering_time()) {
   const Program& program = context.lowering().program();
   sides_.emplace_back(context, context.lowering(), options, options.recompute);
   if (!load().remakable().empty() && program.ops.size() <= kFewOps) {

@@ -156,7 +156,7 @@ class TideSearch {
   Side* side_ = nullptr;         ///< whose turn it is
   std::deque<Lowering> others_;  ///< for states placed side by side
   /// What placing takes for each turn of the threads, beside searches for addresses.
-  Nanos placing_{0};
+  Nanos placing_;
 };
 
 }  // namespace tidepool
