@@ -16,6 +16,8 @@ using Clock = Allowance::Clock;
 
 /// Larger programs leave the published planners no time: not all of them look at the clock.
 constexpr double kOpsASecond = 2'000;
+/// In those of more a search has no time for a round and its addresses.
+constexpr double kSearchedASecond = 4'000;
 /// The search's own starts (price_search.h) are better than what others find in programs of so many
 /// ops, and want the time.
 constexpr double kManyOps = 1'500;
@@ -123,10 +125,12 @@ std::string SizeSearch::note() const {
   return search_ ? search_->note() : "best of the planners that it begins with";
 }
 
-bool SizeSearch::few_ops() {
+bool SizeSearch::at_most(double ops_a_second) {
   const auto ops = static_cast<double>(context_->lowering().program().ops.size());
-  return options_.evaluation_limit > 0 || ops <= kOpsASecond * to_seconds(options_.time_limit);
+  return options_.evaluation_limit > 0 || ops <= ops_a_second * to_seconds(options_.time_limit);
 }
+bool SizeSearch::few_ops() { return at_most(kOpsASecond); }
+bool SizeSearch::searchable() { return at_most(kSearchedASecond); }
 
 OthersPlan& SizeSearch::add_start(const PlannerInfo& info, Nanos time_limit) {
   OthersPlan& start = *starts_.emplace_back(std::make_unique<OthersPlan>());
@@ -147,11 +151,12 @@ Result<void> SizeSearch::plan_others(Starts which) {
   const Lowering& own = context_->lowering();
   const auto ops = static_cast<double>(own.program().ops.size());
   const bool few = few_ops();
-  // In vast programs AutoSwap plans alone, and where it has hardly any addresses before the time is
-  // over a search would have none.
-  const Nanos part = !few              ? options_.time_limit
-                     : ops <= kManyOps ? options_.time_limit / 5 * 4
-                                       : options_.time_limit / 3;
+  // In vast programs AutoSwap plans alone, and has hardly any addresses before most of the time is
+  // over.
+  const bool most_of_it = ops <= kManyOps || !few;
+  const Nanos part = !searchable() ? options_.time_limit
+                     : most_of_it  ? options_.time_limit / 5 * 4
+                                   : options_.time_limit / 3;
   const Nanos most = std::max(part, std::min(at_least, options_.time_limit));
   const Nanos of_others = options_.time_limit / (ops <= kManyOps ? 4 : 5);
   for (const PlannerInfo& info : planner_list()) {

@@ -66,8 +66,12 @@ class SizeSearch {
   [[nodiscard]] std::vector<std::int32_t> algorithms_by_value();
   void plan_all();
   [[nodiscard]] bool everything_fits();
-  /// For the limit: others than AutoSwap have the time to plan too.
+  /// The program has so many ops for each second of the limit, or fewer.
+  [[nodiscard]] bool at_most(double ops_a_second);
+  /// Others than AutoSwap have the time to plan too.
   [[nodiscard]] bool few_ops();
+  /// A search has time.
+  [[nodiscard]] bool searchable();
 
   OneSize workload_;
   PlannerOptions options_;
