@@ -282,6 +282,12 @@ int main_of(int argc, char** argv) {
   int time_limit = 10;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
+    if (argument == "--help") {
+      fmt::print(
+          "bench_plan_scale [--json] [--least OPS] [--most OPS] [--planner NAME|none] "
+          "[--time-limit SECONDS]\n");
+      return 0;
+    }
     if (argument == "--json") as_json = true;
     if (argument == "--planner" && i + 1 < argc) planner = argv[++i];
     if (argument == "--least" && i + 1 < argc) least = std::atoi(argv[++i]);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "base/json.h"
 #include "base/quantity.h"
@@ -15,6 +17,26 @@ namespace tidepool::cli {
 namespace {
 
 double prediction_error(const ComparisonRow& r) { return to_ms(r.time) / to_ms(r.measured) - 1; }
+
+/// Where in a budget another plan is the fastest than was predicted.
+void print_surprises(const std::vector<ComparisonRow>& rows) {
+  bool any = false;
+  std::map<Bytes, std::vector<const ComparisonRow*>> by_budget;
+  for (const ComparisonRow& r : rows) {
+    if (r.measured_iterations > 0) by_budget[r.budget + r.resident].push_back(&r);
+  }
+  for (const auto& [budget, measured] : by_budget) {
+    const ComparisonRow& predicted =
+        **std::ranges::min_element(measured, {}, [](const ComparisonRow* r) { return r->time; });
+    const ComparisonRow& fastest = **std::ranges::min_element(
+        measured, {}, [](const ComparisonRow* r) { return r->measured; });
+    if (fastest.measured >= predicted.measured) continue;
+    any = true;
+    say("in {} {} was the fastest, not {} as predicted\n", format_bytes(budget), fastest.planner,
+        predicted.planner);
+  }
+  if (any) say("`tidepool train` tries several plans and keeps the one that is fastest there\n");
+}
 
 }  // namespace
 
@@ -90,6 +112,7 @@ void print_measured(const std::vector<ComparisonRow>& rows, std::size_t width) {
         format_time(r.time), format_time(r.measured), format_time(r.least_measured),
         format_time(r.most_measured), 100 * prediction_error(r), r.measured_iterations);
   }
+  print_surprises(rows);
 }
 
 }  // namespace tidepool::cli
