@@ -12,7 +12,7 @@ the process, halved (preload/processor_clock.cpp): a limit of 10 s is 20 s of pr
 whatever else runs.
 
 RESULTS.json has a line for each cell, with the commit of the program; cells that are there already
-for the same commit are not run again, so that Ctrl-C loses one cell at most."""
+for the same commit are not run again, so that Ctrl-C loses two cells at most."""
 
 import argparse
 import concurrent.futures
@@ -80,6 +80,10 @@ class Table:
         self.lock = threading.Lock()
         self.preload = os.path.join(self.build, "bench", "libprocessor_clock.so")
         self.program = os.path.join(self.build, "cli", "tidepool")
+        for file in (self.preload, self.program):
+            if not os.path.exists(file):
+                sys.exit(f"{file} is not there: configure with -D TIDEPOOL_BENCHMARKS=ON and build "
+                         "the targets tidepool and benchmarks")
         self.commit = arguments.commit or subprocess.run(
             ["git", "-C", ROOT, "describe", "--always", "--dirty"], check=True,
             capture_output=True, text=True).stdout.strip()
@@ -167,6 +171,8 @@ def main():
     parser.add_argument("--commit", help="of the program (default: that of the tree)")
     arguments = parser.parse_args()
     if arguments.what not in BUDGETS:
+        if not os.path.exists(arguments.what):
+            parser.error(f"{arguments.what} is neither networks, models nor a file of results")
         print_table(read(arguments.what))
         return
     if not arguments.out:

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <vector>
 
 #include "base/json.h"
 #include "base/quantity.h"
@@ -17,26 +16,6 @@ namespace tidepool::cli {
 namespace {
 
 double prediction_error(const ComparisonRow& r) { return to_ms(r.time) / to_ms(r.measured) - 1; }
-
-/// Where in a budget another plan is the fastest than was predicted.
-void print_surprises(const std::vector<ComparisonRow>& rows) {
-  bool any = false;
-  std::map<Bytes, std::vector<const ComparisonRow*>> by_budget;
-  for (const ComparisonRow& r : rows) {
-    if (r.measured_iterations > 0) by_budget[r.budget + r.resident].push_back(&r);
-  }
-  for (const auto& [budget, measured] : by_budget) {
-    const ComparisonRow& predicted =
-        **std::ranges::min_element(measured, {}, [](const ComparisonRow* r) { return r->time; });
-    const ComparisonRow& fastest = **std::ranges::min_element(
-        measured, {}, [](const ComparisonRow* r) { return r->measured; });
-    if (fastest.measured >= predicted.measured) continue;
-    any = true;
-    say("in {} {} was the fastest, not {} as predicted\n", format_bytes(budget), fastest.planner,
-        predicted.planner);
-  }
-  if (any) say("`tidepool train` tries several plans and keeps the one that is fastest there\n");
-}
 
 }  // namespace
 
@@ -93,6 +72,27 @@ Result<void> measure_rows(const JobSpec& asked, const Subject& subject, Comparis
   return {};
 }
 
+std::string other_than_predicted(const std::vector<ComparisonRow>& rows) {
+  std::map<Bytes, std::vector<const ComparisonRow*>> by_budget;
+  for (const ComparisonRow& r : rows) {
+    if (r.measured_iterations > 0) by_budget[r.budget + r.resident].push_back(&r);
+  }
+  std::string lines;
+  for (const auto& [budget, measured] : by_budget) {
+    const auto by = [&](Nanos ComparisonRow::*time) {
+      return *std::ranges::min_element(measured, {},
+                                       [time](const ComparisonRow* r) { return r->*time; });
+    };
+    const ComparisonRow& predicted = *by(&ComparisonRow::time);
+    const ComparisonRow& fastest = *by(&ComparisonRow::measured);
+    if (fastest.measured >= predicted.least_measured) continue;
+    lines += fmt::format("in {} {} was the fastest, not {} as predicted\n", format_bytes(budget),
+                         fastest.planner, predicted.planner);
+  }
+  if (lines.empty()) return "";
+  return lines + "`tidepool train` tries several plans and keeps the one that is fastest there\n";
+}
+
 void print_measured(const std::vector<ComparisonRow>& rows, std::size_t width) {
   if (std::ranges::none_of(rows, &ComparisonRow::feasible)) return;
   say("measured on this device, in turn, medians:\n  {:>11}  {:{}} {:>12} {:>12} {:>12} {:>12} "
@@ -112,7 +112,7 @@ void print_measured(const std::vector<ComparisonRow>& rows, std::size_t width) {
         format_time(r.time), format_time(r.measured), format_time(r.least_measured),
         format_time(r.most_measured), 100 * prediction_error(r), r.measured_iterations);
   }
-  print_surprises(rows);
+  say("{}", other_than_predicted(rows));
 }
 
 }  // namespace tidepool::cli

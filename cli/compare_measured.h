@@ -1,6 +1,9 @@
 // What the plans of a comparison take when they run on this device.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/json_fwd.h"
 #include "base/observer.h"
 #include "measure/subject_of.h"
@@ -17,6 +20,9 @@ Result<void> measure_rows(const JobSpec& asked, const Subject& subject, Comparis
 
 /// Sets `measured_ms`, the least and the most, `measured_iterations` and `prediction_error`.
 void add_measured(Json& json, const ComparisonRow& row);
+/// Lines for budgets in which another plan is clearly faster than the one that was predicted to be
+/// fastest: by its median than that one's fastest iteration. Empty where there is none.
+std::string other_than_predicted(const std::vector<ComparisonRow>& rows);
 void print_measured(const std::vector<ComparisonRow>& rows, std::size_t width);
 
 }  // namespace tidepool::cli

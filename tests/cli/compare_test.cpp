@@ -11,6 +11,8 @@ namespace tidepool {
 namespace {
 
 using ::testing::AllOf;
+using testing::Cli;
+using testing::Finished;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

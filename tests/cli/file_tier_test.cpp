@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "base/bytes.h"
 #include "support/cli_fixture.h"
 #include "support/disks.h"
 #include "support/struck_training.h"

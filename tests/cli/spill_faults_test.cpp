@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "base/bytes.h"
 #include "support/cli_fixture.h"
 #include "support/disks.h"
 #include "support/struck_training.h"

@@ -1,6 +1,7 @@
 // The built binary trains through a Session.
 #include <filesystem>
 
+#include "base/bytes.h"
 #include "support/cli_fixture.h"
 #include "support/terminal.h"
 
@@ -12,6 +13,7 @@ using testing::Cli;
 using testing::Finished;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::run_process;
 
 std::vector<std::string> transparent(std::vector<std::string> more) {
   std::vector<std::string> arguments{
