@@ -3,10 +3,11 @@
 //
 // Note [Gap search]. A state says for each gap whether its tensor is away, and whether it is copied
 // or made again; a value that leaves twice unchanged is copied out once. A trial (annealing.h)
-// flips single gaps or exchanges two, mostly over stalls and clones, long ones before short ones.
-// Where gaps may be remade, half of the trials are about that: one gap, or some that follow each
-// other, as segments that are run again together are. The search ends when nothing stalls, or with
-// its allowance. Rounds of cooling repeat from the best state so far. How long a round is does not
+// flips single gaps or exchanges two, mostly over stalls and clones, long ones before short ones,
+// or exchanges one for as many as fit under the limit (Note [Room] in room_moves.h). Where gaps may
+// be remade, half of the trials are about that: one gap, or some that follow each other, as
+// segments that are run again together are. The search ends when nothing stalls, or with its
+// allowance. Rounds of cooling repeat from the best state so far. How long a round is does not
 // depend on the allowance, unless it is told: what more evaluations find is never worse.
 //
 // Where algorithms may be chosen (Note [Algorithm choice] in algorithm_space.h) they are part of
@@ -30,6 +31,7 @@
 #include "planners/toolkit/allowance.h"
 #include "planners/toolkit/move_screen.h"
 #include "planners/toolkit/remakable_gaps.h"
+#include "planners/toolkit/room_moves.h"
 #include "planners/toolkit/timeline_search.h"
 #include "planners/toolkit/trigger_moves.h"
 
@@ -149,6 +151,7 @@ class GapSearch {
   std::vector<GapId> promising_;  ///< those long enough for half of their copies
   std::span<const RemakableGap> remakable_;
   const AlgorithmSpace* space_;
+  std::optional<RoomMoves> room_;
   std::optional<AlgorithmMoves> moves_;  ///< with a choice
   Strategy strategy_;
   std::vector<Bytes> file_bytes_;  ///< per tensor: what a copy of it writes to a file

@@ -45,7 +45,8 @@ class AlgorithmMovesTest : public ::testing::Test {
         least_(least_workspace_algorithms(program_)),
         space_(program_, machine_.alignment(), Bytes{1} << 40, least_),
         movable_(candidate_gaps(program_, lowering_.index(), kBytes)),
-        moves_(lowering_, space_, movable_, {}),
+        room_(lowering_, space_.fastest(), movable_, {}),
+        moves_(lowering_, space_, room_),
         away_(lowering_.index().gaps().size(), kStays) {}
 
   /// Per op, of the state as it is, without workspaces.
@@ -68,7 +69,7 @@ class AlgorithmMovesTest : public ::testing::Test {
   }
   [[nodiscard]] Bytes load_after() const {
     AwayGaps away = away_;
-    for (const auto& [gap, now] : moves_.move().gaps) away[at(gap)] = now;
+    for (const auto& [gap, now] : room_.move().gaps) away[at(gap)] = now;
     Bytes bytes = 5 * kBytes;
     each_away_at_middle(away, [&] { bytes -= kBytes; });
     return bytes;
@@ -80,6 +81,7 @@ class AlgorithmMovesTest : public ::testing::Test {
   std::vector<std::int32_t> least_;
   AlgorithmSpace space_;
   std::vector<GapId> movable_;
+  RoomMoves room_;
   AlgorithmMoves moves_;
   AwayGaps away_;
 };
@@ -90,9 +92,9 @@ TEST_F(AlgorithmMovesTest, WhatAWorkspaceNeedsLeavesWithIt) {
   int made_room = 0;
   for (int i = 0; i < 100; ++i) {
     moves_.change_algorithms({away_, least_, now, 5 * kBytes}, random);
-    ASSERT_EQ(moves_.move().algorithms.size(), 1U);
-    EXPECT_EQ(moves_.move().algorithms.front(), std::pair(kMiddle, 1));
-    if (moves_.move().gaps.empty()) continue;
+    ASSERT_EQ(room_.move().algorithms.size(), 1U);
+    EXPECT_EQ(room_.move().algorithms.front(), std::pair(kMiddle, 1));
+    if (room_.move().gaps.empty()) continue;
     EXPECT_EQ(load_after(), 3 * kBytes);
     ++made_room;
   }
@@ -103,7 +105,7 @@ TEST_F(AlgorithmMovesTest, NothingLeavesWhereThereIsRoom) {
   Random random(1);
   for (int i = 0; i < 100; ++i) {
     moves_.change_algorithms({away_, least_, load(), 7 * kBytes}, random);
-    EXPECT_THAT(moves_.move().gaps, IsEmpty());
+    EXPECT_THAT(room_.move().gaps, IsEmpty());
   }
 }
 
@@ -115,27 +117,27 @@ TEST_F(AlgorithmMovesTest, WhatThenFitsComesBack) {
   int came_back = 0;
   for (int i = 0; i < 100; ++i) {
     moves_.change_algorithms({away_, fast, load(), 3 * kBytes}, random);
-    EXPECT_EQ(moves_.move().algorithms.front(), std::pair(kMiddle, 0));
+    EXPECT_EQ(room_.move().algorithms.front(), std::pair(kMiddle, 0));
     EXPECT_LE(load_after(), 3 * kBytes);
-    came_back += moves_.move().gaps.empty() ? 0 : 1;
+    came_back += room_.move().gaps.empty() ? 0 : 1;
   }
   EXPECT_GT(came_back, 50);
 }
 
 TEST_F(AlgorithmMovesTest, AGapGivesItsRoomToTheOpsItSpansAndTakesItBack) {
   moves_.change_gap({away_, least_, load(), 6 * kBytes}, movable_.front(), kCopied);
-  ASSERT_EQ(moves_.move().algorithms.size(), 1U);
-  EXPECT_EQ(moves_.move().algorithms.front(), std::pair(kMiddle, 1));
+  ASSERT_EQ(room_.move().algorithms.size(), 1U);
+  EXPECT_EQ(room_.move().algorithms.front(), std::pair(kMiddle, 1));
   // As much as the other algorithm needs was free before: that is no matter of this gap.
   moves_.change_gap({away_, least_, load(), 7 * kBytes}, movable_.front(), kCopied);
-  EXPECT_THAT(moves_.move().algorithms, IsEmpty());
+  EXPECT_THAT(room_.move().algorithms, IsEmpty());
 
   away_[at(movable_.front())] = kCopied;
   std::vector<std::int32_t> fast = least_;
   fast[at(kMiddle)] = 1;
   moves_.change_gap({away_, fast, load(), 6 * kBytes}, movable_.front(), kStays);
-  ASSERT_EQ(moves_.move().algorithms.size(), 1U);
-  EXPECT_EQ(moves_.move().algorithms.front(), std::pair(kMiddle, 0));
+  ASSERT_EQ(room_.move().algorithms.size(), 1U);
+  EXPECT_EQ(room_.move().algorithms.front(), std::pair(kMiddle, 0));
 }
 
 }  // namespace
