@@ -15,6 +15,7 @@
 #include "support/odd_program.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
+#include "support/sanitized.h"
 
 namespace tidepool {
 namespace {
@@ -75,7 +76,7 @@ TEST(Lower, WithoutALimitKeepingEverythingHasNoStallsAndNoCopiesButInputsAndResu
 }
 
 TEST(Lower, TheBudgetIsHonouredDownToTheSmallestFeasibleOne) {
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::usual_or(40U, 10U); ++seed) {
     SCOPED_TRACE(seed);
     const Program program = random_program(seed);
     const Machine machine = random_machine(seed);
@@ -283,7 +284,7 @@ TEST(Lower, EntryLoadsAndExitStoresEveryPersistentTensorOnce) {
 TEST(Lower, TheHostBudgetIsHonouredOrRefused) {
   int refused = 0;
   int met = 0;
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::usual_or(40U, 10U); ++seed) {
     SCOPED_TRACE(seed);
     const Program program = random_program(seed);
     Lowering lowering(program, random_machine(seed));
@@ -308,7 +309,7 @@ TEST(Lower, TheHostBudgetIsHonouredOrRefused) {
     }
   }
   EXPECT_GT(refused, 0);
-  EXPECT_GT(met, 40);
+  EXPECT_GT(met, testing::usual_or(40, 10));
 }
 
 TEST(Lower, AnInfeasibleHostBudgetNamesTheSmallestFeasibleOne) {

@@ -16,8 +16,8 @@ namespace tidepool {
 namespace {
 
 constexpr Nanos kInfeasible = Nanos::max();
-/// Of so many trials one exchanges. Neither 4 nor 10 was better, on random small programs and on four
-/// networks.
+/// Of so many trials one exchanges. Neither 4 nor 10 was better, on random small programs and on
+/// four networks.
 constexpr std::uint64_t kTrialsAnExchange = 6;
 
 double number(Nanos time) { return static_cast<double>(time.count()); }

@@ -293,7 +293,7 @@ struct RandomDecisions {
 };
 
 TEST(IterationSimulator, AgreesWithASlowSimulation) {
-  const auto programs = testing::some<std::uint64_t>(testing::usual_or(20, 3), 200);
+  const auto programs = testing::some<std::uint64_t>(testing::usual_or(20, 2), 200);
   int blocked = 0;
   int waits = 0;
   for (std::uint64_t seed = 0; seed < programs; ++seed) {

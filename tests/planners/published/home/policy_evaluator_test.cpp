@@ -255,7 +255,7 @@ void compare_with_plain(Modelled& m, std::uint64_t seed, Tried& tried) {
 TEST(PolicyEvaluator, SaysToTheNanosecondWhatThePlainRulesSay) {
   Tried tried;
   for (std::uint64_t seed = 0;
-       seed < testing::some(testing::usual_or(40U, 30U), 300U) && !Test::HasFailure(); ++seed) {
+       seed < testing::some(testing::usual_or(40U, 10U), 300U) && !Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     testing::RandomShape shape;
     shape.most_layers = 14;
