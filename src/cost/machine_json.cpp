@@ -150,6 +150,8 @@ Json to_json(const Machine& m) {
 }
 
 Machine machine_from_json(const JsonCursor& json) {
+  if (json.find("ops")) json.error("this is a program, not a machine");
+  if (json.find("strategy")) json.error("this is a plan, not a machine");
   Machine m;
   m.name = json["name"].text();
   m.description = json["description"].text();

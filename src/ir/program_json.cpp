@@ -113,6 +113,8 @@ Json to_json(const Program& program) {
 }
 
 Program program_from_json(const JsonCursor& json) {
+  if (json.find("spaces") || json.find("to_host")) json.error("this is a machine, not a program");
+  if (json.find("strategy")) json.error("this is a plan, not a program");
   json.has_only({"name", "batch", "sub_batch", "tensors", "ops", "layers", "single_placements"});
   Program program;
   program.name = json["name"].text();

@@ -206,6 +206,18 @@ TEST(MachineJson, MalformedFieldsAreNamed) {
   }
 }
 
+TEST(MachineJson, AnotherKindOfFileIsNamed) {
+  const auto refusal = [](std::string_view text) {
+    const auto read =
+        read_json(text, "m.json", [](const JsonCursor& j) { return machine_from_json(j); });
+    return read ? "" : read.error().message;
+  };
+  EXPECT_THAT(refusal(R"({"name": "p", "batch": 1, "tensors": [], "ops": []})"),
+              HasSubstr("this is a program, not a machine"));
+  EXPECT_THAT(refusal(R"({"type": "tidepool plan", "machine": {}, "strategy": {}})"),
+              HasSubstr("this is a plan"));
+}
+
 TEST(MachineJson, TheShortFormWithoutTablesIsRead) {
   Machine m = preset("k40");
   m.host_arithmetic = {};

@@ -207,6 +207,15 @@ TEST(ProgramJson, EveryMissingFieldIsNamed) {
   }
 }
 
+TEST(ProgramJson, AnotherKindOfFileIsNamed) {
+  const auto machine = parse(R"({"name": "m", "spaces": [], "links": []})");
+  ASSERT_FALSE(machine);
+  EXPECT_THAT(machine.error().message, HasSubstr("this is a machine, not a program"));
+  const auto plan = parse(R"({"type": "tidepool plan", "program": {}, "strategy": {}})");
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(plan.error().message, HasSubstr("this is a plan"));
+}
+
 TEST(ProgramJson, AWorkspaceThatCannotBeAddedUpIsRefused) {
   Json json = Json::parse(golden_text());
   json[Json::json_pointer("/ops/1/algorithms/1/workspace")] =
