@@ -129,7 +129,7 @@ Result<std::vector<BudgetSpec>> listed_budgets(const CompareArguments& a) {
 }
 
 void print_json(const CompareArguments& a, const Subject& subject, std::optional<Nanos> unlimited,
-                const Comparisons& all) {
+                const Comparisons& all, const std::vector<CorrectedRow>& corrected) {
   Json list = Json::array();
   for (const ComparisonRow& row : all.rows) list.push_back(row_json(row));
   Json out = {{"schema", 1},
@@ -139,6 +139,7 @@ void print_json(const CompareArguments& a, const Subject& subject, std::optional
               {"profile", subject.source ? to_json(*subject.source) : Json(nullptr)},
               {"rows", std::move(list)},
               {"interrupted", all.ended && all.ended->code == ErrorCode::interrupted}};
+  if (a.measure) out["corrected"] = corrected_json(corrected);
   if (!a.plot.empty()) out["plot"] = a.plot;
   if (all.ended) {
     out["error"] = with_option_names(all.ended->message);
@@ -241,16 +242,18 @@ Result<int> compare(CompareArguments a, bool json) {
                                 if (!json) print_row(row, width);
                               });
   if (!all) return fail(all.error());
+  std::vector<CorrectedRow> corrected;
   if (a.measure && !(all->ended && all->ended->code == ErrorCode::interrupted)) {
-    if (auto measured = measure_rows(a.subject.job, *subject, *all, progress); !measured) {
-      return fail(measured.error());
-    }
+    auto measured =
+        measure_rows(a.subject.job, *subject, *entries, std::move(options), *all, progress);
+    if (!measured) return fail(measured.error());
+    corrected = std::move(*measured);
   }
   if (auto drawn = write_plot(a.plot, *subject, all->rows); !drawn) return fail(drawn.error());
   if (json) {
-    print_json(a, *subject, unlimited, *all);
+    print_json(a, *subject, unlimited, *all, corrected);
   } else {
-    if (a.measure) print_measured(all->rows, width);
+    if (a.measure) print_measured(all->rows, corrected, width);
     print_missing_bounds(all->rows);
     for (const ComparisonRow& row : all->rows) {
       if (const std::string warning = warning_of(row.rounds); !warning.empty()) {
@@ -278,8 +281,9 @@ does not hold is written, and the fastest plan is the best. All run the same alg
 rows that stream, those of least workspace) and the whole batch; planners whose papers choose them (see `tidepool planners`) do so with --algorithms auto and
 --sub-batch auto. With --measure each plan trains for some iterations on this device, in blocks that take
 turns; what an iteration took at its median, at least and at most stands beside what was predicted, of
-plans in the rounds that are stated. With --memory that training keeps to SIZE, planning before it need
-not.
+plans in the rounds that are stated. Then auto plans for each budget by what they took, within --time-limit,
+and what comes of it, called corrected, takes turns with the fastest. With --memory that training keeps to
+SIZE, planning need not.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%

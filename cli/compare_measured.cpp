@@ -9,13 +9,42 @@
 #include "base/quantity.h"
 #include "context.h"
 #include "job/device_kind.h"
+#include "planners/registry.h"
 #include "terminal.h"
 #include "train/measured_plans.h"
+#include "train/plan_by_times.h"
 
 namespace tidepool::cli {
 namespace {
 
+/// The planner that plans by what was measured.
+constexpr const char* kCorrecting = "auto";
+
 double prediction_error(const ComparisonRow& r) { return to_ms(r.time) / to_ms(r.measured) - 1; }
+
+Bytes device_bytes(const ComparedBudget& entry) { return entry.budget.device; }
+
+void set_measured(ComparisonRow& row, const MeasuredPlan& found) {
+  row.measured = found.time;
+  row.least_measured = found.least;
+  row.most_measured = found.most;
+  row.measured_iterations = found.iterations;
+  row.has_room = found.has_room;
+}
+
+void print_row(const ComparisonRow& r, const std::string& name, std::size_t width) {
+  const std::string budget = format_bytes(r.budget + r.resident);
+  if (r.measured_iterations == 0) {
+    say("  {:>11}  {:{}} {:>12} not measured{}\n", budget, name, width, format_time(r.time),
+        !r.has_room                              ? ": no room for it beside the other plans"
+        : r.rounds.chosen && r.rounds.rounds > 1 ? ": it is in other rounds"
+                                                 : "");
+    return;
+  }
+  say("  {:>11}  {:{}} {:>12} {:>12} {:>12} {:>12} {:>8.1f} % {:>11}\n", budget, name, width,
+      format_time(r.time), format_time(r.measured), format_time(r.least_measured),
+      format_time(r.most_measured), 100 * prediction_error(r), r.measured_iterations);
+}
 
 }  // namespace
 
@@ -42,34 +71,50 @@ Result<void> check_measurable(const SubjectSpec& s) {
   return {};
 }
 
-Result<void> measure_rows(const JobSpec& asked, const Subject& subject, Comparisons& all,
-                          Observer& observer) {
+Result<std::vector<CorrectedRow>> measure_rows(const JobSpec& asked, const Subject& subject,
+                                               const std::vector<ComparedBudget>& entries,
+                                               PlannerOptions options, Comparisons& all,
+                                               Observer& observer) {
   const std::int64_t sub_batch = subject.profile.program.sub_batch;
   std::vector<ComparisonRow*> rows;
-  std::vector<const Plan*> plans;
+  PlansToMeasure measuring;
   for (ComparisonRow& row : all.rows) {
     if (!row.plan || row.rounds.sub_batch != sub_batch) continue;
     rows.push_back(&row);
-    plans.push_back(row.plan.get());
+    measuring.plans.push_back(row.plan.get());
+    const auto entry = std::ranges::find(entries, row.budget, &device_bytes);
+    measuring.budgets.push_back(static_cast<std::size_t>(entry - entries.begin()));
   }
+  options.may.sub_batch = false;
+  options.values = {};  // they are other planners'
+  if (options.usual_time) options.time_limit = usual_time_limit(kCorrecting);
+  measuring.correct = [&](const TimeModel& now, std::size_t fastest) {
+    const ComparedBudget& entry = entries[measuring.budgets[fastest]];
+    observer.update(1, fmt::format("{} plans by what they took", kCorrecting));
+    return plan_by_times(
+        **make_planner(kCorrecting),
+        {subject.profile.program, now, *measuring.plans[fastest], entry.budget, options});
+  };
   JobSpec job = asked;
   job.sub_batch = sub_batch;
   job.choose_sub_batch = false;
-  const auto measured =
-      measure_plans(job, subject.profile.machine, plans, subject.memory, observer);
+  const auto measured = measure_plans(job, subject.profile, measuring, subject.memory, observer);
   if (!measured) return fail(measured.error());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const MeasuredPlan& found = (*measured)[i];
-    rows[i]->measured = found.time;
-    rows[i]->least_measured = found.least;
-    rows[i]->most_measured = found.most;
-    rows[i]->measured_iterations = found.iterations;
-    rows[i]->has_room = found.has_room;
+  for (std::size_t i = 0; i < rows.size(); ++i) set_measured(*rows[i], measured->plans[i]);
+  std::vector<CorrectedRow> corrected;
+  for (const CorrectedPlan& plan : measured->corrected) {
+    CorrectedRow& row = corrected.emplace_back(CorrectedRow{{}, *rows[plan.fastest]});
+    row.plan.planner = kCorrecting;
+    row.plan.budget = row.again.budget;
+    row.plan.resident = row.again.resident;
+    row.plan.time = plan.predicted;
+    set_measured(row.plan, plan.measured);
+    set_measured(row.again, plan.again);
   }
   if (observer.stop_requested() && !all.ended) {
     all.ended = Error{ErrorCode::interrupted, "interrupted while the plans were measured", {}};
   }
-  return {};
+  return corrected;
 }
 
 std::string other_than_predicted(const std::vector<ComparisonRow>& rows) {
@@ -93,26 +138,44 @@ std::string other_than_predicted(const std::vector<ComparisonRow>& rows) {
   return lines + "`tidepool train` tries several plans and keeps the one that is fastest there\n";
 }
 
-void print_measured(const std::vector<ComparisonRow>& rows, std::size_t width) {
+void print_measured(const std::vector<ComparisonRow>& rows,
+                    const std::vector<CorrectedRow>& corrected, std::size_t width) {
+  const std::string name = "corrected";
+  const auto again = [](const CorrectedRow& r) { return r.again.planner + " again"; };
+  width = std::max(width, name.size());
+  for (const CorrectedRow& r : corrected) width = std::max(width, again(r).size());
   if (std::ranges::none_of(rows, &ComparisonRow::feasible)) return;
   say("measured on this device, in turn, medians:\n  {:>11}  {:{}} {:>12} {:>12} {:>12} {:>12} "
       "{:>10} {:>11}\n",
       "budget", "planner", width, "predicted", "measured", "least", "most", "off by", "iterations");
   for (const ComparisonRow& r : rows) {
-    if (!r.feasible()) continue;
-    const std::string budget = format_bytes(r.budget + r.resident);
-    if (r.measured_iterations == 0) {
-      say("  {:>11}  {:{}} {:>12} not measured{}\n", budget, r.planner, width, format_time(r.time),
-          !r.has_room                              ? ": no room for it beside the other plans"
-          : r.rounds.chosen && r.rounds.rounds > 1 ? ": it is in other rounds"
-                                                   : "");
-      continue;
-    }
-    say("  {:>11}  {:{}} {:>12} {:>12} {:>12} {:>12} {:>8.1f} % {:>11}\n", budget, r.planner, width,
-        format_time(r.time), format_time(r.measured), format_time(r.least_measured),
-        format_time(r.most_measured), 100 * prediction_error(r), r.measured_iterations);
+    if (r.feasible()) print_row(r, r.planner, width);
+  }
+  for (const CorrectedRow& r : corrected) {
+    print_row(r.plan, name, width);
+    print_row(r.again, again(r), width);
+  }
+  if (!corrected.empty()) {
+    say("{}: what {} plans by the times that those took, in turn with the fastest\n", name,
+        kCorrecting);
   }
   say("{}", other_than_predicted(rows));
+}
+
+Json corrected_json(const std::vector<CorrectedRow>& corrected) {
+  Json list = Json::array();
+  const auto to_json = [](const ComparisonRow& row) {
+    Json json = {{"planner", row.planner},
+                 {"budget_bytes", row.budget + row.resident},
+                 {"time_ms", to_ms(row.time)}};
+    add_measured(json, row);
+    return json;
+  };
+  for (const CorrectedRow& row : corrected) {
+    Json& json = list.emplace_back(to_json(row.plan));
+    json["in_turn_with"] = to_json(row.again);
+  }
+  return list;
 }
 
 }  // namespace tidepool::cli

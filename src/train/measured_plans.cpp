@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "measure/expected_memory.h"
+#include "runtime/observe.h"
+#include "train/observed_plan.h"
 #include "train/training_run.h"
 #include "train/trials.h"
 
@@ -50,44 +54,124 @@ std::vector<std::size_t> that_have_room(std::span<const Plan* const> plans, cons
   return places;
 }
 
+/// Plans that take turns, and what came of it.
+class Turns {
+ public:
+  Turns(const Job& job, const Profile& profile, const PlansToMeasure& asked,
+        const std::optional<ProcessMemory>& memory, Observer& observer)
+      : job_(job), profile_(profile), asked_(asked), memory_(memory), observer_(observer) {}
+
+  Result<MeasuredPlans> run(std::unique_ptr<nn::TrainingRunner> runner) {
+    MeasuredPlans measured;
+    measured.plans.resize(asked_.plans.size());
+    for (MeasuredPlan& plan : measured.plans) plan.has_room = false;
+    const std::vector<std::size_t> in_turn = that_have_room(asked_.plans, job_, memory_);
+    if (in_turn.empty()) return measured;
+    for (const std::size_t i : in_turn) ran_.push_back({i, asked_.plans[i]});
+    const DeviceConfig arenas = arenas_of(plans_of(ran_));
+    run_.emplace(job_, profile_.machine, *ran_[0].plan, std::move(runner), arenas);
+    run_->executor().enter();
+    take_turns(ran_, arenas);
+    for (const Ran& ran : ran_) measured.plans[ran.place] = figures(ran);
+    if (auto corrected = correct(measured); !corrected) return fail(corrected.error());
+    return measured;
+  }
+
+ private:
+  struct Ran {
+    std::size_t place = 0;
+    const Plan* plan = nullptr;
+    std::vector<Nanos> times{};
+    std::vector<TimedBlock> timings{};
+  };
+
+  static std::vector<const Plan*> plans_of(std::span<const Ran> ran) {
+    std::vector<const Plan*> plans;
+    for (const Ran& one : ran) plans.push_back(one.plan);
+    return plans;
+  }
+
+  static MeasuredPlan figures(const Ran& ran) {
+    if (ran.times.empty()) return {};
+    const auto [least, most] = std::ranges::minmax(ran.times);
+    return {median(ran.times), least, most, std::ssize(ran.times)};
+  }
+
+  /// A block each, the first of each with the times of its instructions.
+  void take_turns(std::span<Ran> plans, const DeviceConfig& arenas) {
+    const std::size_t blocks = plans.size() * kRounds;
+    for (std::size_t block = 0; block < blocks && !observer_.stop_requested(); ++block) {
+      Ran& ran = plans[block % plans.size()];
+      if (std::exchange(begun_, true)) run_->go_on_with(*ran.plan, profile_.machine, arenas);
+      observer_.update(static_cast<double>(block) / static_cast<double>(blocks),
+                       fmt::format("measuring the plan of {}", ran.plan->planner));
+      const bool observed = block < plans.size();
+      const RunReport report = observed ? run_->observe(Trials::kBlock, observer_.stop(), {})
+                                        : run_->run(Trials::kBlock, observer_.stop(), {});
+      std::ranges::copy(run_->measured_times(report, observed), std::back_inserter(ran.times));
+      if (observed) ran.timings.push_back(run_->executor().timings());
+    }
+  }
+
+  /// For each budget.
+  Result<void> correct(MeasuredPlans& measured) {
+    const std::set<std::size_t> budgets(asked_.budgets.begin(), asked_.budgets.end());
+    for (const std::size_t budget : budgets) {
+      if (!asked_.correct || observer_.stop_requested()) break;
+      std::vector<Ran> of_budget;
+      for (const Ran& ran : ran_) {
+        if (asked_.budgets[ran.place] == budget && !ran.times.empty()) of_budget.push_back(ran);
+      }
+      if (of_budget.empty()) continue;
+      if (auto done = correct(of_budget, measured); !done) return done;
+    }
+    return {};
+  }
+
+  Result<void> correct(std::span<const Ran> ran, MeasuredPlans& measured) {
+    std::vector<Observation> seen;
+    for (const Ran& one : ran) seen.push_back(observe(*one.plan, {}, one.timings));
+    std::vector<ObservedPlan> observed;
+    for (std::size_t i = 0; i < ran.size(); ++i) observed.push_back({*ran[i].plan, seen[i]});
+    const TimeModel now(profile_.program, profile_.machine, observed);
+    const auto fastest =
+        std::ranges::min_element(ran, {}, [](const Ran& one) { return median(one.times); });
+    // Planning has the memory that the device leaves.
+    if (memory_) run_->close_device();
+    auto plan = asked_.correct(now, fastest->place);
+    if (!plan) return fail(plan.error());
+    if (!*plan || (*plan)->lowered.streaming || observer_.stop_requested()) return {};
+    std::vector<Ran> both{{fastest->place, fastest->plan}, {0, &(*plan)->lowered.plan}};
+    const std::vector<const Plan*> plans = plans_of(both);
+    if (that_have_room(plans, job_, memory_).size() < plans.size()) return {};
+    take_turns(both, arenas_of(plans));
+    measured.corrected.push_back(
+        {fastest->place, now.time((*plan)->lowered.plan), figures(both[1]), figures(both[0])});
+    return {};
+  }
+
+  const Job& job_;
+  const Profile& profile_;
+  const PlansToMeasure& asked_;
+  const std::optional<ProcessMemory>& memory_;
+  Observer& observer_;
+  std::vector<Ran> ran_;
+  std::optional<TrainingRun> run_;
+  bool begun_ = false;
+};
+
 }  // namespace
 
-Result<std::vector<MeasuredPlan>> measure_plans(const JobSpec& spec, const Machine& machine,
-                                                std::span<const Plan* const> plans,
-                                                const std::optional<ProcessMemory>& memory,
-                                                Observer& observer) {
-  std::vector<MeasuredPlan> measured(plans.size());
-  if (plans.empty()) return measured;
+Result<MeasuredPlans> measure_plans(const JobSpec& spec, const Profile& profile,
+                                    const PlansToMeasure& asked,
+                                    const std::optional<ProcessMemory>& memory,
+                                    Observer& observer) {
+  if (asked.plans.empty()) return MeasuredPlans{};
   const auto job = Job::make(spec, observer);
   if (!job) return fail(job.error());
   auto runner = job->make_runner();
   if (!runner) return fail(runner.error());
-  const std::vector<std::size_t> in_turn = that_have_room(plans, *job, memory);
-  for (MeasuredPlan& plan : measured) plan.has_room = false;
-  if (in_turn.empty()) return measured;
-  std::vector<const Plan*> running;
-  for (const std::size_t i : in_turn) running.push_back(plans[i]);
-  const DeviceConfig arenas = arenas_of(running);
-  TrainingRun run(*job, machine, *running[0], std::move(*runner), arenas);
-  run.executor().enter();
-  std::vector<std::vector<Nanos>> times(running.size());
-  const std::size_t blocks = running.size() * kRounds;
-  for (std::size_t block = 0; block < blocks && !observer.stop_requested(); ++block) {
-    const std::size_t i = block % running.size();
-    if (block > 0) run.go_on_with(*running[i], machine, arenas);
-    observer.update(static_cast<double>(block) / static_cast<double>(blocks),
-                    fmt::format("measuring the plan of {}", running[i]->planner));
-    const RunReport report = run.run(Trials::kBlock, observer.stop(), {});
-    std::ranges::copy(run.measured_times(report, false), std::back_inserter(times[i]));
-  }
-  for (std::size_t i = 0; i < running.size(); ++i) {
-    MeasuredPlan& plan = measured[in_turn[i]];
-    plan.has_room = true;
-    if (times[i].empty()) continue;
-    const auto [least, most] = std::ranges::minmax(times[i]);
-    plan = {median(times[i]), least, most, std::ssize(times[i])};
-  }
-  return measured;
+  return Turns(*job, profile, asked, memory, observer).run(std::move(*runner));
 }
 
 }  // namespace tidepool

@@ -10,6 +10,7 @@
 #include "cost/turns_on_buses.h"
 #include "lower/time_plan.h"
 #include "planners/registry.h"
+#include "train/plan_by_times.h"
 #include "train/rival_plans.h"
 #include "train/verdict.h"
 
@@ -25,9 +26,6 @@ double ratio(Nanos a, Nanos b) { return to_seconds(a) / to_seconds(b); }
 /// Up to here in either direction a profile counts as right: a machine that others use as well is
 /// slower for a while.
 constexpr double kUsualFactor = 1.5;
-
-/// A corrected plan that is slower than the best by prediction, by more than that may be off.
-constexpr double kWorthATrial = 1.02;
 
 }  // namespace
 
@@ -206,18 +204,15 @@ void Trials::drop_slow() {
   }
 }
 
-RivalTask Trials::task_for(const AlgorithmChoice& choice, const Program& program,
-                           const Machine& machine) const {
-  RivalTask task{choice, program, machine, room_.inside(start_.budget),
-                 planner_options(plan_terms(spec_.job), spec_.planner)};
-  PlannerOptions& options = task.options;
+PlannerOptions Trials::options() const {
+  PlannerOptions options = planner_options(plan_terms(spec_.job), spec_.planner);
   options.stop = room_.ends(observer_.stop());
   options.may.sub_batch = false;
   if (std::exchange(options.usual_time, false)) {
-    options.time_limit *= std::max(std::ssize(program.ops), kUsualOps);
+    options.time_limit *= std::max(std::ssize(profile_.program.ops), kUsualOps);
     options.time_limit /= kUsualOps;
   }
-  return task;
+  return options;
 }
 
 /// Those of other planners that are near the best by prediction.
@@ -227,7 +222,7 @@ Result<void> Trials::add_rivals() {
   const Plan& own = candidates_[0].plan.planned.lowered.plan;
   const AlgorithmChoice choice = chosen_algorithms(profile_.program, own);
   const Program charged = now.charged(own);
-  RivalTask task = task_for(choice, charged, now.machine());
+  RivalTask task{choice, charged, now.machine(), room_.inside(start_.budget), options()};
   task.options.values = {};  // they are the planner's own
   if (rivals_ == Rivals::swapping) task.options.may.recompute = false;
   auto plans = rival_plans(spec_.planner.name, task, observer_);
@@ -251,7 +246,7 @@ Result<void> Trials::add_learned() {
   if (!learns_) return profile_wrong_ ? add_corrected() : Result<void>();
   const AlgorithmChoice choice =
       chosen_algorithms(profile_.program, candidates_[0].plan.planned.lowered.plan);
-  RivalTask task = task_for(choice, job_.program(), profile_.machine);
+  RivalTask task{choice, job_.program(), profile_.machine, room_.inside(start_.budget), options()};
   std::vector<Observation> seen;
   for (const Candidate& c : candidates_) {
     if (c.seen) seen.push_back(*c.seen);
@@ -268,16 +263,12 @@ Result<void> Trials::add_learned() {
 Result<void> Trials::add_corrected() {
   const TimeModel now = model();
   const Plan& leader = candidates_[best()].plan.planned.lowered.plan;
-  const AlgorithmChoice choice = chosen_algorithms(profile_.program, leader);
-  const Program charged = now.charged(leader);
-  const RivalTask task = task_for(choice, charged, now.machine());
   observer_.update(0, fmt::format("{} plans by the times of now", planner_.name()));
-  auto plan = plan_of_rival(planner_, task);
+  auto plan = plan_by_times(
+      planner_, {profile_.program, now, leader, room_.inside(start_.budget), options()});
   if (!plan) return fail(plan.error());
   ++corrections_;
-  // The search has not come as far as the first one where the machine is busy.
-  if (!*plan || ratio(now.time((*plan)->lowered.plan), now.time(leader)) > kWorthATrial) return {};
-  add(std::move(**plan), now, true);
+  if (*plan) add(std::move(**plan), now, true);
   return {};
 }
 

@@ -16,8 +16,6 @@
 
 namespace tidepool {
 
-struct RivalTask;
-
 // Note [Trials]. Every plan trains to the same bits, so plans are compared by running them: a
 // prediction, however good its times, leaves out what the device does when much runs at once. A
 // training with `auto` or `tide` runs its plan for a block of iterations, which tells the times of
@@ -108,8 +106,8 @@ class Trials {
   [[nodiscard]] TimeModel model() const;
   [[nodiscard]] TimeModel model_of(std::span<const Candidate> plans) const;
   void judge_profile();
-  [[nodiscard]] RivalTask task_for(const AlgorithmChoice& choice, const Program& program,
-                                   const Machine& machine) const;
+  /// For what planners are asked while plans run.
+  [[nodiscard]] PlannerOptions options() const;
   Result<void> add(Result<void> (Trials::*plans)());
   [[nodiscard]] std::vector<const Plan*> in_turn() const;
   [[nodiscard]] bool have_room() const;

@@ -63,10 +63,18 @@ TEST_F(CompareTest, PlansAreMeasuredInTurnOnThisDevice) {
                             "--planners", "tide,autoswap", "--evaluations", "100"};
   auto measured = on_device;
   measured.emplace_back("--measure");
-  for (const Json& row : success(measured)["rows"]) {
+  const Json both = success(measured);
+  for (const Json& row : both["rows"]) {
     EXPECT_GT(row["measured_ms"], 0);
     EXPECT_EQ(row["measured_iterations"], 9);
     EXPECT_FALSE(row["prediction_error"].is_null());
+  }
+  // A plan by what they took, unless it is slower by these times than the fastest of them.
+  for (const Json& row : both["corrected"]) {
+    EXPECT_EQ(row["planner"], "auto");
+    EXPECT_EQ(row["measured_iterations"], 9);
+    EXPECT_EQ(row["in_turn_with"]["measured_iterations"], 9);
+    EXPECT_GT(row["time_ms"], 0);
   }
   EXPECT_THAT(tidepool(measured).out, HasSubstr("measured on this device, in turn"));
   for (const Json& row : success(on_device)["rows"]) EXPECT_TRUE(row["measured_ms"].is_null());
@@ -92,6 +100,7 @@ TEST_F(CompareTest, PlansInTheMemoryOfTheProcessAreMeasuredToo) {
                           "--measure",    "--evaluations",
                           "100"});
   ASSERT_EQ(j["rows"].size(), 2U);
+  for (const Json& row : j["corrected"]) EXPECT_EQ(row["measured_iterations"], 9);
   for (const Json& row : j["rows"]) {
     EXPECT_GT(row["swap_bytes"], 0);
     EXPECT_EQ(row["measured_iterations"], 9);
