@@ -38,11 +38,10 @@ class AutoRun {
  public:
   AutoRun(PlannerContext& context, int threads)
       : context_(context), options_(context.options()), may_(options_.may), threads_(threads) {
-    sizes_.push_back({context.workload().sub_batch()});
-    if (may_.sub_batch) {
-      sizes_.clear();
+    if (searches_like_tide(context.lowering().program(), may_)) to_say_ = 0;
+    if (!may_.sub_batch) sizes_.push_back({context.workload().sub_batch()});
+    if (may_.sub_batch)
       for (const std::int64_t size : context.workload().sub_batches()) sizes_.push_back({size});
-    }
     searches_.resize(sizes_.size());
     while (sizes_[usual_].sub_batch != context.workload().sub_batch()) ++usual_;
   }
@@ -50,7 +49,7 @@ class AutoRun {
   Result<PlannerOutput> plan() {
     const bool several = sizes_.size() > 1;
     const bool file = leaves_to_file(context_.machine());
-    const double rest = 1 - kToSayWhatItWasWorth - (file ? kToWriteLess : 0);
+    const double rest = 1 - to_say_ - (file ? kToWriteLess : 0);
     const bool quick = several && options_.evaluation_limit == 0 && options_.time_limit < kShort;
     const double of_usual = quick ? kQuickLook : several ? kUsualSize : rest;
     const bool asked = try_size(
@@ -80,7 +79,7 @@ class AutoRun {
     if (others + decided(found, Decision::recompute) > 0) return;
     without_choices_ = search.best().iteration_time;
     end_ = 1;
-    search.go_on(until(rest + kToSayWhatItWasWorth, 0));
+    search.go_on(until(rest + to_say_, 0));
   }
 
   /// Which size then writes least of those that are as fast as the best.
@@ -346,8 +345,9 @@ class AutoRun {
   std::vector<TriedSize> sizes_;
   std::vector<std::unique_ptr<SizeSearch>> searches_;  ///< of the sizes; null: no plan
   std::size_t usual_ = 0;
-  double end_ = 1 - kToSayWhatItWasWorth;  ///< of searches
-  Nanos without_choices_ = Nanos::max();   ///< of a plan from which the search went on
+  double to_say_ = kToSayWhatItWasWorth;  ///< a part of the limit
+  double end_ = 1 - to_say_;              ///< of searches
+  Nanos without_choices_ = Nanos::max();  ///< of a plan from which the search went on
   std::string network_note_;
   Error error_;
 };

@@ -24,6 +24,11 @@ constexpr double kManyOps = 1'500;
 
 }  // namespace
 
+bool searches_like_tide(const Program& program, const MayDecide& may) {
+  const bool remakes = may.recompute && std::ranges::any_of(program.ops, &Op::recomputable);
+  return may.swap && !may.algorithms && !remakes;
+}
+
 Result<const Program*> OneSize::program(std::int64_t sub_batch) {
   if (sub_batch == sub_batch_) return all_.program(sub_batch);
   return fail(ErrorCode::usage,
@@ -43,15 +48,19 @@ Result<void> SizeSearch::begin(Starts starts) {
   if (!context) return fail(context.error());
   context_.emplace(std::move(*context));
   if (auto planned = plan_others(starts); !planned) return planned;
+  const bool searches = options_.may.swap && !options_.stop.requested();
+  const bool like_tide =
+      searches && searches_like_tide(context_->lowering().program(), options_.may);
   OthersPlan* best = nullptr;
   for (const auto& start : starts_) {
     if (!start->plan) continue;
-    known_.emplace_back(start->plan->strategy, start->plan->iteration_time);
-    const bool faster = best == nullptr || start->plan->iteration_time < best->plan->iteration_time;
+    const Nanos time = start->plan->iteration_time;
+    known_.emplace_back(start->plan->strategy, time);
+    const bool faster = best == nullptr || (!like_tide && time < best->plan->iteration_time);
     if (faster) best = start.get();
   }
   if (best == nullptr) return fail(starts_.front()->error);
-  if (options_.may.swap && !options_.stop.requested()) {
+  if (searches) {
     search_.emplace(*context_, std::move(*best->plan),
                     TideSearch::Options{.threads = threads_,
                                         .recompute = options_.may.recompute,
@@ -59,22 +68,27 @@ Result<void> SizeSearch::begin(Starts starts) {
                                         .score_picks = few_ops(),
                                         .name = "auto",
                                         .origin = best->planner->name});
-    for (const auto& start : starts_) {
-      if (start->plan && start.get() != best) {
-        search_->add_plan(std::move(*start->plan), start->planner->name);
-      }
-      if (start->without_plan) search_->add_seed(*start->without_plan);
-    }
+    if (!like_tide) add_others(*best);
     for (const Lowered& known : options_.known) {
       if (known.strategy.sub_batch == workload_.sub_batch())
         search_->add_plan(known, "a known plan");
     }
     search_->run();
+    if (like_tide) add_others(*best);
   } else {
     best_ = std::make_unique<Lowered>(std::move(*best->plan));
   }
   starts_.clear();
   return {};
+}
+
+void SizeSearch::add_others(const OthersPlan& first) {
+  for (const auto& start : starts_) {
+    if (start->plan && start.get() != &first) {
+      search_->add_plan(std::move(*start->plan), start->planner->name);
+    }
+    if (start->without_plan) search_->add_seed(*start->without_plan);
+  }
 }
 
 void SizeSearch::go_on(const Allowance& allowance) {
@@ -151,6 +165,7 @@ Result<void> SizeSearch::plan_others(Starts which) {
   const Lowering& own = context_->lowering();
   const auto ops = static_cast<double>(own.program().ops.size());
   const bool few = few_ops();
+  const bool like_tide = searches_like_tide(own.program(), options_.may);
   // In vast programs AutoSwap plans alone, and has hardly any addresses before most of the time is
   // over.
   const bool most_of_it = ops <= kManyOps || !few;
@@ -162,7 +177,7 @@ Result<void> SizeSearch::plan_others(Starts which) {
   for (const PlannerInfo& info : planner_list()) {
     if (!info.seeds_searches || (info.keeps_everything && !everything_fits())) continue;
     const bool in_time = few ? plans_in_any_time(info) : info.begins_searches;
-    if (!in_time && !(all && few)) continue;
+    if (!in_time && !(all && few && !like_tide)) continue;
     add_start(info, info.begins_searches ? most : of_others);
     if (!info.begins_searches || few || !options_.may.algorithms) continue;
     auto other = algorithms_by_value();

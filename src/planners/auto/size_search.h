@@ -23,6 +23,14 @@ class OneSize : public Workload {
   std::int64_t sub_batch_;
 };
 
+/// Nothing may run again, and ops run what the policy says.
+bool searches_like_tide(const Program& program, const MayDecide& may);
+
+// Note [Like tide]. Where nothing may run again `auto` and `tide` make the same search, and which
+// of two such searches ends with less is chance where they begin with different plans. So there
+// `auto` begins as `tide` does, with AutoSwap's plan, and takes as much time: of others only those
+// plan that are done at once, and what they have found counts once the search is over.
+
 class SizeSearch {
  public:
   /// `quick`: those that plan in any time (starts.h).
@@ -62,6 +70,8 @@ class SizeSearch {
 
  private:
   Result<void> plan_others(Starts starts);
+  /// To the search, but the one that it began with.
+  void add_others(const OthersPlan& first);
   OthersPlan& add_start(const PlannerInfo& info, Nanos time_limit);
   [[nodiscard]] std::vector<std::int32_t> algorithms_by_value();
   void plan_all();

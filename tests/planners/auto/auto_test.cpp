@@ -14,6 +14,7 @@
 #include "planning/make_plan.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
+#include "support/sanitized.h"
 #include "support/sub_batch_workload.h"
 
 namespace tidepool {
@@ -103,6 +104,32 @@ TEST(Auto, PassesOverStatesThatHaveNoAddresses) {
     const Planned p = auto_plan(*program, m, 131'515'385, 2, seed, 10'000);
     EXPECT_LT(p.lowered.iteration_time, 4 * p.lowered.compute_time) << seed;
   }
+}
+
+// Which of two searches by chance ends with less is no matter: they are one.
+TEST(Auto, IsNeverSlowerThanTideWhereNothingMayRunAgain) {
+  int stalls = 0;
+  for (std::uint64_t seed = 0; seed < testing::usual_or(8U, 3U); ++seed) {
+    Program program = testing::random_program(seed, {.most_rounds = 1, .guards = false});
+    for (Op& op : program.ops) op.recomputable = false;
+    const Machine m = testing::random_machine(seed);
+    const Bytes least = smallest_budget(program, m.alignment()).bytes;
+    const Bytes peak = load_profile(program, AccessIndex(program), m.alignment(),
+                                    least_workspace_algorithms(program))
+                           .peak;
+    const Bytes budget = least + (peak - least) / 4;
+    FixedWorkload workload(program);
+    PlannerOptions options;
+    options.evaluation_limit = 2000;
+    options.may.algorithms = false;
+    const auto tide = make_plan(**make_planner("tide"), workload, m, {budget, 0}, options);
+    const auto own = make_plan(*make_auto(2), workload, m, {budget, 0}, options);
+    ASSERT_EQ(bool(tide), bool(own)) << seed;
+    if (!tide) continue;
+    EXPECT_LE(own->lowered.iteration_time, tide->lowered.iteration_time) << seed;
+    stalls += own->lowered.iteration_time > own->lowered.compute_time ? 1 : 0;
+  }
+  EXPECT_GE(stalls, 2);
 }
 
 TEST(Auto, SwapsOnlyWhereNothingMayRunAgain) {
