@@ -46,10 +46,11 @@ std::vector<std::string> reasons(const LoadedSelection& chosen) {
 PlannerOutput selection_output(PlacedSelection placed, const SwapCandidates& candidates,
                                Bytes budget) {
   if (!placed.lowered) {
-    return {candidates.select(SwapScore::swdoa, 0).strategy,
-            {fmt::format("no selection fits {}: the streaming schedule is used; the smallest load "
-                         "with every candidate swapped (load_min) is {}",
-                         format_bytes(budget), format_bytes(candidates.load_min()))}};
+    return {
+        candidates.select(SwapScore::swdoa, 0).strategy,
+        {fmt::format("no selection fits {}: every candidate is swapped, whose load (load_min) is "
+                     "{} at least, or the streaming schedule is used",
+                     format_bytes(budget), format_bytes(candidates.load_min()))}};
   }
   placed.lowered->strategy.reasons = reasons(placed.selection);
   return {std::move(*placed.lowered), notes(placed.selection, candidates)};
