@@ -47,7 +47,8 @@ class TrialsOfATraining : public TrialsTest {
     }
     planner_ = *make_planner(planner);
     const Bytes peak = unlimited_peak(truth_, start_.machine.alignment());
-    start_.budget = start_.asked = {static_cast<Bytes>(static_cast<double>(peak) * percent / 100), 0, {}};
+    start_.budget =
+        start_.asked = {static_cast<Bytes>(static_cast<double>(peak) * percent / 100), 0, {}};
   }
 
   /// The plan that the planner makes by these times, as the start of a training.
