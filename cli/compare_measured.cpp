@@ -32,7 +32,7 @@ void set_measured(ComparisonRow& row, const MeasuredPlan& found) {
   row.has_room = found.has_room;
 }
 
-void print_row(const ComparisonRow& r, const std::string& name, std::size_t width) {
+void print_measured_row(const ComparisonRow& r, const std::string& name, std::size_t width) {
   const std::string budget = format_bytes(r.budget + r.resident);
   if (r.measured_iterations == 0) {
     say("  {:>11}  {:{}} {:>12} not measured{}\n", budget, name, width, format_time(r.time),
@@ -149,11 +149,11 @@ void print_measured(const std::vector<ComparisonRow>& rows,
       "{:>10} {:>11}\n",
       "budget", "planner", width, "predicted", "measured", "least", "most", "off by", "iterations");
   for (const ComparisonRow& r : rows) {
-    if (r.feasible()) print_row(r, r.planner, width);
+    if (r.feasible()) print_measured_row(r, r.planner, width);
   }
   for (const CorrectedRow& r : corrected) {
-    print_row(r.plan, name, width);
-    print_row(r.again, again(r), width);
+    print_measured_row(r.plan, name, width);
+    print_measured_row(r.again, again(r), width);
   }
   if (!corrected.empty()) {
     say("{}: what {} plans by the times that those took, in turn with the fastest\n", name,

@@ -38,10 +38,11 @@ class AutoRun {
  public:
   AutoRun(PlannerContext& context, int threads)
       : context_(context), options_(context.options()), may_(options_.may), threads_(threads) {
-    if (searches_like_tide(context.lowering().program(), may_)) to_say_ = 0;
-    if (!may_.sub_batch) sizes_.push_back({context.workload().sub_batch()});
-    if (may_.sub_batch)
-      for (const std::int64_t size : context.workload().sub_batches()) sizes_.push_back({size});
+    const Workload& all = context.workload();
+    for (const auto size : may_.sub_batch ? all.sub_batches() : std::vector{all.sub_batch()})
+      sizes_.push_back({size});
+    const bool least = options_.algorithms == AlgorithmPolicy::least_workspace;
+    if (least && searches_like_tide(context.lowering().program(), may_)) to_say_ = 0;
     searches_.resize(sizes_.size());
     while (sizes_[usual_].sub_batch != context.workload().sub_batch()) ++usual_;
   }
@@ -195,8 +196,7 @@ class AutoRun {
   }
 
   [[nodiscard]] bool late() const {
-    return options_.evaluation_limit == 0 &&
-           until(1 - kToSayWhatItWasWorth - kOtherSize, 0).used_up();
+    return options_.evaluation_limit == 0 && until(1 - to_say_ - kOtherSize, 0).used_up();
   }
 
   /// The fastest size, and for half of the time another one that has clearly more to gain.
@@ -316,7 +316,7 @@ class AutoRun {
     const bool recompute = decided(chosen, Decision::recompute) > 0;
     TideSearch* const more = search.search();
     const auto allowance = [&](double part) {
-      return until(1 - (1 - part) * kToSayWhatItWasWorth, kToSayWhatItWasWorth / 2);
+      return until(1 - (1 - part) * to_say_, to_say_ / 2);
     };
     if (algorithms) {
       without.algorithms = search.fastest_start(
@@ -345,7 +345,7 @@ class AutoRun {
   std::vector<TriedSize> sizes_;
   std::vector<std::unique_ptr<SizeSearch>> searches_;  ///< of the sizes; null: no plan
   std::size_t usual_ = 0;
-  double to_say_ = kToSayWhatItWasWorth;  ///< a part of the limit
+  double to_say_ = kToSayWhatItWasWorth;  ///< 0: no choice that may be worth something
   double end_ = 1 - to_say_;              ///< of searches
   Nanos without_choices_ = Nanos::max();  ///< of a plan from which the search went on
   std::string network_note_;

@@ -16,9 +16,9 @@ namespace tidepool {
 namespace {
 
 constexpr Nanos kInfeasible = Nanos::max();
-/// Of so many trials one exchanges. Neither 4 nor 10 was better, on random small programs and on
+/// Of so many trials one is for room. Neither 4 nor 10 was better, on random small programs and on
 /// four networks.
-constexpr std::uint64_t kTrialsAnExchange = 6;
+constexpr std::uint64_t kTrialsForRoom = 6;
 
 double number(Nanos time) { return static_cast<double>(time.count()); }
 
@@ -54,8 +54,8 @@ class GapSearch::State {
     algorithms_.clear();
     moved_trigger_ = s_.options_.triggers && random.below(3) == 0 && move_trigger(random);
     if (moved_trigger_) return;
-    if (!s_.movable_.empty() && random.below(kTrialsAnExchange) == 0) {
-      exchange(random);
+    if (!s_.movable_.empty() && random.below(kTrialsForRoom) == 0) {
+      exchange_for_room(random);
     } else if (s_.may_choose() && (s_.movable_.empty() || random.below(3) == 0)) {
       change_algorithms(random);
     } else if (s_.remakable_.empty() || random.below(2) == 0) {
@@ -146,7 +146,7 @@ class GapSearch::State {
     take_room_move();
   }
   /// Note [Room] in room_moves.h.
-  void exchange(Random& random) {
+  void exchange_for_room(Random& random) {
     const std::size_t i = one_at_a_delay(s_.movable_.size(), random,
                                          [&](std::size_t k) { return gap_of(s_.movable_[k]); });
     const GapId gap = s_.movable_[i];

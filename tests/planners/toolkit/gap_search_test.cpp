@@ -154,7 +154,7 @@ TEST(GapSearch, FittingAlgorithmsStayWithinTheLimitBesideTheirState) {
   EXPECT_GT(others, 2);
 }
 
-/// Few values whose sizes differ much, read again once or twice.
+/// Few values whose sizes differ much, read once or twice.
 Program few_values(std::uint64_t seed) {
   using enum AccessMode;
   constexpr int kValues = 10;
@@ -211,7 +211,7 @@ TEST(GapSearch, FindsTheBestOfAllStatesOfFewValuesOfVeryDifferentSizes) {
     const Bytes limit = least + (load.peak - least) / 8;
     auto gaps = candidate_gaps(program, lowering.index(), 0);
     std::erase_if(gaps, [&](GapId g) { return lowering.index().gaps()[at(g)].dead; });
-    if (gaps.size() > 13) continue;
+    if (gaps.size() > 13) continue;  // twice as many states with each
     GapSearch search(lowering, algorithms);
     const std::size_t count = lowering.index().gaps().size();
     const Nanos best = best_of_all(search, gaps, count, limit);
