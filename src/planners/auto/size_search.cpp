@@ -16,17 +16,23 @@ using Clock = Allowance::Clock;
 
 /// Larger programs leave the published planners no time: not all of them look at the clock.
 constexpr double kOpsASecond = 2'000;
+/// In programs of up to so many where ops may run again those that need time, which do look at the
+/// clock, have a small part of it: the search may begin far ahead of what AutoSwap finds.
+constexpr double kNeedTimeASecond = 3'000;
 /// In those of more a search has no time for a round and its addresses.
 constexpr double kSearchedASecond = 4'000;
 /// The search's own starts (price_search.h) are better than what others find in programs of so many
 /// ops, and want the time.
 constexpr double kManyOps = 1'500;
 
+bool remakes(const Program& program, const MayDecide& may) {
+  return may.recompute && std::ranges::any_of(program.ops, &Op::recomputable);
+}
+
 }  // namespace
 
 bool searches_like_tide(const Program& program, const MayDecide& may) {
-  const bool remakes = may.recompute && std::ranges::any_of(program.ops, &Op::recomputable);
-  return may.swap && !may.algorithms && !remakes;
+  return may.swap && !may.algorithms && !remakes(program, may);
 }
 
 Result<const Program*> OneSize::program(std::int64_t sub_batch) {
@@ -173,11 +179,13 @@ Result<void> SizeSearch::plan_others(Starts which) {
                      : most_of_it  ? options_.time_limit / 5 * 4
                                    : options_.time_limit / 3;
   const Nanos most = std::max(part, std::min(at_least, options_.time_limit));
-  const Nanos of_others = options_.time_limit / (ops <= kManyOps ? 4 : 5);
+  const bool some_time = at_most(kNeedTimeASecond) && remakes(own.program(), options_.may);
+  const Nanos of_others = options_.time_limit / (!few ? 10 : ops <= kManyOps ? 4 : 5);
   for (const PlannerInfo& info : planner_list()) {
     if (!info.seeds_searches || (info.keeps_everything && !everything_fits())) continue;
-    const bool in_time = few ? plans_in_any_time(info) : info.begins_searches;
-    if (!in_time && !(all && few && !like_tide)) continue;
+    const bool in_any_time = few ? plans_in_any_time(info) : info.begins_searches;
+    const bool in_time = few || (info.needs_time && some_time);
+    if (!in_any_time && !(all && in_time && !like_tide)) continue;
     add_start(info, info.begins_searches ? most : of_others);
     if (!info.begins_searches || few || !options_.may.algorithms) continue;
     auto other = algorithms_by_value();
