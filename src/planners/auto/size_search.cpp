@@ -14,11 +14,14 @@ namespace {
 
 using Clock = Allowance::Clock;
 
+// Ops for each second of the limit.
+/// In those of more a search has time for few rounds, and what it begins with matters most.
+constexpr double kUnhurriedASecond = 1'000;
 /// Larger programs leave the published planners no time: not all of them look at the clock.
 constexpr double kOpsASecond = 2'000;
 /// In programs of up to so many where ops may run again those that need time, which do look at the
-/// clock, have a small part of it: the search may begin far ahead of what AutoSwap finds.
-constexpr double kNeedTimeASecond = 3'000;
+/// clock, have a small part of it: they may find what is far ahead of AutoSwap's plan.
+constexpr double kNeedTimeASecond = 8'000;
 /// In those of more a search has no time for a round and its addresses.
 constexpr double kSearchedASecond = 4'000;
 /// The search's own starts (price_search.h) are better than what others find in programs of so many
@@ -174,19 +177,22 @@ Result<void> SizeSearch::plan_others(Starts which) {
   const bool like_tide = searches_like_tide(own.program(), options_.may);
   // In vast programs AutoSwap plans alone, and has hardly any addresses before most of the time is
   // over.
-  const bool most_of_it = ops <= kManyOps || !few;
+  const bool many = ops > kManyOps;
+  const bool hurried = many && !at_most(kUnhurriedASecond);
+  const bool most_of_it = !many || hurried;
   const Nanos part = !searchable() ? options_.time_limit
                      : most_of_it  ? options_.time_limit / 5 * 4
                                    : options_.time_limit / 3;
   const Nanos most = std::max(part, std::min(at_least, options_.time_limit));
   const bool some_time = at_most(kNeedTimeASecond) && remakes(own.program(), options_.may);
-  const Nanos of_others = options_.time_limit / (!few ? 10 : ops <= kManyOps ? 4 : 5);
+  const Nanos of_others = options_.time_limit / (!few ? 10 : many ? 5 : 4);
+  const Nanos of_needy = few && hurried ? options_.time_limit / 3 : of_others;
   for (const PlannerInfo& info : planner_list()) {
     if (!info.seeds_searches || (info.keeps_everything && !everything_fits())) continue;
     const bool in_any_time = few ? plans_in_any_time(info) : info.begins_searches;
     const bool in_time = few || (info.needs_time && some_time);
     if (!in_any_time && !(all && in_time && !like_tide)) continue;
-    add_start(info, info.begins_searches ? most : of_others);
+    add_start(info, info.begins_searches ? most : info.needs_time ? of_needy : of_others);
     if (!info.begins_searches || few || !options_.may.algorithms) continue;
     auto other = algorithms_by_value();
     if (other != context_->algorithms(own.program()))
