@@ -158,6 +158,9 @@ void print_measured(const std::vector<ComparisonRow>& rows,
   if (!corrected.empty()) {
     say("{}: what {} plans by the times that those took, in turn with the fastest\n", name,
         kCorrecting);
+  } else if (!interrupted() && std::ranges::any_of(rows, &ComparisonRow::measured_iterations)) {
+    say("no {} plan: what {} plans by these times is slower by them, or has no room\n", name,
+        kCorrecting);
   }
   say("{}", other_than_predicted(rows));
 }

@@ -126,7 +126,10 @@ void TerminalProgress::update(double fraction, std::string_view what) {
   if (terminal) {
     // The last column stays free: a full line would wrap, and only its end could be erased.
     const std::string line = "\r\x1b[K" + progress_line(fraction, what, terminal_columns() - 1);
+    static std::string drawn;  // work asks to draw as often as it asks whether to stop
+    if (line_drawn && line == drawn) return;
     std::fwrite(line.data(), 1, line.size(), stderr);
+    drawn = line;
     line_drawn = true;
   } else if (pace.due(Pace::Clock::now())) {
     inform("{}: {:.0f} %, {}\n", program_name(), std::floor(100 * std::clamp(fraction, 0.0, 1.0)),

@@ -59,11 +59,16 @@ ComparisonRow row_for(const Subject& subject, const ComparedBudget& entry,
   return row;
 }
 
+struct KnownPlan {
+  Bytes budget = 0;
+  std::optional<Lowered> plan;
+};
+
 /// `known`: this planner's fastest plan of smaller budgets, none before the first. A search begins
 /// with it, unless its result is to depend on the seed alone.
 ComparisonRow plan_one(const Subject& subject, const ComparedBudget& entry,
                        const OverheadBound& bound, const std::string& name, const PlannerSpec& spec,
-                       const PlannerOptions& options, std::optional<Lowered>& known) {
+                       const PlannerOptions& options, KnownPlan& known) {
   ComparisonRow row = row_for(subject, entry, name);
   const auto work = PlannerWork::make(subject, name, entry.budget);
   if (!work) {
@@ -76,7 +81,8 @@ ComparisonRow plan_one(const Subject& subject, const ComparedBudget& entry,
   mine.usual_time = !spec.time_limit;
   mine.may.sub_batch = work->chooses();
   const bool begins = begins_with_plans(name) && options.evaluation_limit == 0;
-  if (begins && known) mine.known = {&*known, 1};
+  const bool smaller = begins && known.plan && known.budget < entry.budget.device;
+  if (smaller) mine.known = {&*known.plan, 1};
   auto planned = make_plan(work->planner(), work->chooses() ? *work->workload() : fixed,
                            subject.profile.machine, entry.budget, mine);
   if (planned && learns(name)) {
@@ -91,9 +97,9 @@ ComparisonRow plan_one(const Subject& subject, const ComparedBudget& entry,
     return row;
   }
   const Plan& plan = planned->lowered.plan;
-  row.from_smaller_budget = begins && known &&
-                            planned->lowered.iteration_time == known->iteration_time &&
-                            plan.device_bytes() == known->plan.device_bytes();
+  row.from_smaller_budget = smaller &&
+                            planned->lowered.iteration_time == known.plan->iteration_time &&
+                            plan.device_bytes() == known.plan->plan.device_bytes();
   row.rounds =
       subject.rounds_of(profile->program, subject.terms.best_algorithms(chooses_algorithms(name)));
   row.rounds.chosen = work->chooses();
@@ -109,8 +115,8 @@ ComparisonRow plan_one(const Subject& subject, const ComparedBudget& entry,
   row.plan_time = planned->plan_time;
   row.streaming = planned->lowered.streaming;
   row.plan = std::make_shared<const Plan>(planned->lowered.plan);
-  if (begins && (!known || planned->lowered.iteration_time < known->iteration_time)) {
-    known = std::move(planned->lowered);
+  if (begins && (!known.plan || planned->lowered.iteration_time < known.plan->iteration_time)) {
+    known = {entry.budget.device, std::move(planned->lowered)};
   }
   return row;
 }
@@ -121,7 +127,8 @@ void reuse_smaller(ComparisonRow& row, const std::vector<ComparisonRow>& rows, b
   std::vector<const ComparisonRow*> smaller;
   Nanos fastest = row.feasible() ? row.time : Nanos::max();
   for (const ComparisonRow& before : rows) {
-    if (before.planner != row.planner || !before.feasible()) continue;
+    const bool of_less = before.planner == row.planner && before.budget < row.budget;
+    if (!of_less || !before.feasible()) continue;
     smaller.push_back(&before);
     fastest = std::min(fastest, before.time);
   }
@@ -212,8 +219,8 @@ Result<Comparisons> compare_planners(const Subject& subject,
   const std::size_t total = entries.size() * planners.size();
   Comparisons all;
   std::vector<ComparisonRow>& rows = all.rows;
-  all.ended = entries.back().of_any_size;               // the largest
-  std::map<std::string, std::optional<Lowered>> known;  // by planner
+  all.ended = entries.back().of_any_size;  // the largest
+  std::map<std::string, KnownPlan> known;  // by planner
   for (const ComparedBudget& entry : entries) {
     OverheadBound bound;
     const auto done = static_cast<double>(rows.size()) / static_cast<double>(total);
