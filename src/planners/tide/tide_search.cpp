@@ -190,7 +190,7 @@ bool TideSearch::round() {
 
 /// After a round of the second search. What it found may be a good start where gaps are remade too.
 void TideSearch::share_with_second(bool faster, bool best) {
-  constexpr double kLeast = 1.0 / 64;
+  constexpr double kLeast = 1.0 / 8;
   Side& second = sides_.back();
   second.share = faster ? kHalf : std::max(second.share / 4, kLeast);
   if (best) sides_.front().load.add_seed(best_.strategy);

@@ -35,7 +35,8 @@ namespace tidepool {
 // states have none, and such a search finds them in a fraction of the evaluations. It makes the
 // rounds that it would make alone, with the same seeds. Its share of the time is a half as long as
 // what it finds, without addresses, is faster than the best plan; each round that finds nothing
-// faster leaves it a quarter of that. Its best plans are starts of the first search.
+// faster leaves it a quarter of that, but no less than an eighth of the time. Its best plans are
+// starts of the first search.
 //
 // How long addresses are searched for grows with the rounds. In small programs it is at most a
 // small multiple of what it takes to find other states: those that fit at all mostly do in
