@@ -11,6 +11,7 @@ namespace tidepool {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using testing::Cli;
 using testing::Finished;
 using ::testing::HasSubstr;
@@ -76,7 +77,9 @@ TEST_F(CompareTest, PlansAreMeasuredInTurnOnThisDevice) {
     EXPECT_EQ(row["in_turn_with"]["measured_iterations"], 9);
     EXPECT_GT(row["time_ms"], 0);
   }
-  EXPECT_THAT(tidepool(measured).out, HasSubstr("measured on this device, in turn"));
+  EXPECT_THAT(tidepool(measured).out, AllOf(HasSubstr("measured on this device, in turn"),
+                                            AnyOf(HasSubstr("\ncorrected: what auto plans"),
+                                                  HasSubstr("\nno corrected plan: "))));
   for (const Json& row : success(on_device)["rows"]) EXPECT_TRUE(row["measured_ms"].is_null());
   const testing::Finished nothing_to_run =
       tidepool({"compare", "tiny-vgg", "--batch", "32", "--data", "synthetic", "--budget", "50%",
@@ -84,6 +87,17 @@ TEST_F(CompareTest, PlansAreMeasuredInTurnOnThisDevice) {
   EXPECT_THAT(nothing_to_run.out, Not(HasSubstr("measured on this device")));
   expect_error(tiny("compare", {"--budget", "50%", "--measure"}), 2,
                HasSubstr("leave out --machine"));
+}
+
+TEST_F(CompareTest, ASecondPlanForABudgetIsNotThatOfASmallerOne) {
+  const Json j = success(
+      tiny("compare", {"--budget", "50%,60%", "--planners", "tide,tide", "--time-limit", "200ms"}));
+  ASSERT_EQ(j["rows"].size(), 4U);
+  const auto small = j["rows"][0]["budget_bytes"];
+  for (const Json& row : j["rows"]) {
+    if (row["budget_bytes"] != small) continue;
+    EXPECT_EQ(row["from_smaller_budget"], false);
+  }
 }
 
 TEST_F(CompareTest, PlansInTheMemoryOfTheProcessAreMeasuredToo) {

@@ -102,7 +102,9 @@ TEST_F(Terminal, LinearProgramsAreNamedWhileTheyAreSolved) {
   compare.insert(compare.end(), tiny.begin(), tiny.end());
   compare.insert(compare.end(), {"--planners", "autoswap"});
   const std::string out = run_in_terminal(compare).out;
-  EXPECT_LT(out.find("  bound of "), out.find("  autoswap in ")) << out;
+  const std::size_t bound_of = out.find("  bound of ");
+  EXPECT_LT(bound_of, out.find("  autoswap in ")) << out;
+  EXPECT_EQ(out.find("  bound of ", bound_of + 1), std::string::npos) << "drawn once: " << out;
   EXPECT_THAT(out, HasSubstr("  autoswap in "));
 }
 
