@@ -290,6 +290,8 @@ Json to_json(const PlanFile& file) {
 
 PlanFile plan_file_from_json(const JsonCursor& json) {
   constexpr std::string_view kTypes[] = {"tidepool plan"};
+  if (json.find("ops")) json.error("this is a program, not a plan");
+  if (json.find("spaces") || json.find("to_host")) json.error("this is a machine, not a plan");
   (void)json["schema"].integer(1, 1);
   (void)json["type"].one_of(kTypes);
   json.has_only({"schema",        "type",        "fingerprint",

@@ -201,6 +201,12 @@ TEST(PlanJson, MissingFieldsAreNamed) {
   }
 }
 
+TEST(PlanJson, FilesOfAnotherKindAreNamedAsWhatTheyAre) {
+  const Json plan = to_json(tiny_file());
+  EXPECT_THAT(refusal(plan["program"]), HasSubstr("this is a program, not a plan"));
+  EXPECT_THAT(refusal(plan["machine"]), HasSubstr("this is a machine, not a plan"));
+}
+
 /// A misspelt limit is not lifted without a word. One object of each kind.
 TEST(PlanJson, UnknownFieldsAreRefusedInEveryObject) {
   PlanFile file = tiny_file();
