@@ -113,8 +113,8 @@ std::string Cache::file(const std::string& kind, const Json& identity) const {
   return (folder_ / fmt::format("{}-{:016x}.json", kind, hash_of(identity))).string();
 }
 
-void Cache::write(const std::string& path, const Json& content) const {
-  if (path.empty()) return;
+bool Cache::write(const std::string& path, const Json& content) const {
+  if (path.empty()) return false;
   std::error_code failed;
   std::filesystem::create_directories(folder_, failed);
   if (auto written = write_file(path, content.dump() + "\n"); !written) {
@@ -122,9 +122,10 @@ void Cache::write(const std::string& path, const Json& content) const {
       observer_.notice(Notice::not_kept_in_cache,
                        fmt::format("not kept in the cache: {}", written.error().message));
     }
-    return;
+    return false;
   }
   drop_oldest(folder_);
+  return true;
 }
 
 std::optional<MeasuredProfile> Cache::profile(const Profile& like, const Measurement& asked) const {
@@ -229,12 +230,12 @@ std::optional<std::pair<Planned, TrialFigures>> Cache::tried(const PlanRequest& 
   return std::pair(std::move(found->first), *figures);
 }
 
-void Cache::keep_tried(const PlanRequest& request, const Planned& planned,
+bool Cache::keep_tried(const PlanRequest& request, const Planned& planned,
                        const TrialFigures& figures) const {
   auto content = plan_json(request, planned);
-  if (!content) return;
+  if (!content) return false;
   (*content)["trial"] = to_json(figures);
-  write(file(kTriedPlan, identity_of_request(request)), *content);
+  return write(file(kTriedPlan, identity_of_request(request)), *content);
 }
 
 Program without_times(Program program) {

@@ -76,13 +76,15 @@ class Cache {
   /// another planner. Of a request with a workload, in the rounds that it asks with.
   [[nodiscard]] std::optional<std::pair<Planned, TrialFigures>> tried(
       const PlanRequest& request) const;
-  void keep_tried(const PlanRequest& request, const Planned& planned,
+  /// False where it could not be written.
+  bool keep_tried(const PlanRequest& request, const Planned& planned,
                   const TrialFigures& figures) const;
 
  private:
   [[nodiscard]] std::string file(const std::string& kind, const Json& identity) const;
   [[nodiscard]] std::map<std::string, AboutPlan> of_any_limits(const PlanRequest& request) const;
-  void write(const std::string& path, const Json& content) const;
+  /// False, and said once, where it cannot.
+  bool write(const std::string& path, const Json& content) const;
   /// A file of this kind that answers the request: its plan, proved anew, and its text.
   [[nodiscard]] std::optional<std::pair<Planned, std::string>> plan_of(
       const std::string& kind, const PlanRequest& request) const;

@@ -82,8 +82,7 @@ bool keep_tried(const Profile& profile, const PlanTerms& terms, const PlanTask& 
     const auto before = cache.tried(request);
     if (before && before->second.finished) return false;
   }
-  cache.keep_tried(request, planned, figures);
-  return true;
+  return cache.keep_tried(request, planned, figures);
 }
 
 Result<ObtainedPlan> plan_profile(Planner& planner, const Profile& profile, Workload* workload,

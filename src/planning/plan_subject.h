@@ -65,7 +65,7 @@ Result<ObtainedPlan> plan_profile(Planner& planner, const Profile& profile, Work
 /// For trainings that ask for the same: the plan that was fastest of those that this one tried, in
 /// the rounds of `profile`, which a planner chose where that is what the terms say. Of whatever
 /// planner; its algorithms are among those of `profile`. Of a training that had tried no more than
-/// some of them it does not take the place of one that did. Whether it was to be kept.
+/// some of them it does not take the place of one that did. Whether it is kept.
 bool keep_tried(const Profile& profile, const PlanTerms& terms, const PlanTask& task,
                 const Budget& budget, const Planned& planned, const TrialFigures& figures,
                 const Cache& cache);

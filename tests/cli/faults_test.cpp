@@ -18,6 +18,7 @@ using testing::Finished;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::iterations_in;
+using ::testing::Not;
 using testing::run_process;
 using testing::struck;
 
@@ -221,6 +222,15 @@ TEST_F(FaultsTest, ACacheThatCannotBeWrittenWholeHasNothingInIt) {
   EXPECT_EQ(f.exit_code, 0) << f.err;
   EXPECT_THAT(f.err, HasSubstr("not kept in the cache"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "cache/tidepool"));
+}
+
+TEST_F(FaultsTest, WhatCannotBeKeptIsNotPromisedToTheNextTraining) {
+  const Finished f = with_small_files({"train", "tiny-vgg", "--batch", "16", "--data", "synthetic",
+                                       "--threads", "1", "--budget", "50%", "--iterations", "20"},
+                                      8);
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(f.err, HasSubstr("not kept in the cache"));
+  EXPECT_THAT(f.out, Not(HasSubstr("the next training goes on from here")));
 }
 
 TEST_F(FaultsTest, APlanThatCannotBeWrittenWholeIsNotThere) {
