@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <functional>
 
@@ -26,13 +25,9 @@ class AllStates {
         lowering_(file.program, file.machine),
         remakable_(remakable_gaps(file.program, lowering_.index(), file.machine,
                                   file.strategy.algorithms)),
-        search_(lowering_, file.strategy.algorithms, remakable_) {
+        search_(lowering_, file.strategy.algorithms, remakable_),
+        planned_(away_gaps(file.strategy.gaps)) {
     search_.set_triggers(triggers_of(file.strategy));
-    for (const Decision d : file.strategy.gaps) {
-      planned_.push_back(d == Decision::keep        ? kStays
-                         : d == Decision::recompute ? kRemade
-                                                    : kCopied);
-    }
     choose_gaps(most);
   }
 

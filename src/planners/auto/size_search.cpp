@@ -175,8 +175,7 @@ Result<void> SizeSearch::plan_others(Starts which) {
   const auto ops = static_cast<double>(own.program().ops.size());
   const bool few = few_ops();
   const bool like_tide = searches_like_tide(own.program(), options_.may);
-  // In vast programs AutoSwap plans alone, and has hardly any addresses before most of the time is
-  // over.
+  // In a hurry AutoSwap has hardly any addresses before most of the time is over.
   const bool many = ops > kManyOps;
   const bool hurried = many && !at_most(kUnhurriedASecond);
   const bool most_of_it = !many || hurried;

@@ -332,12 +332,8 @@ void LoadSearch::add_seed(const Strategy& strategy) {
   const bool of_this = strategy.gaps.size() == lowering_.index().gaps().size() &&
                        strategy.algorithms.size() == algorithms_.size();
   if (!of_this) return;
-  AwayGaps away;
-  for (const Decision d : strategy.gaps) {
-    away.push_back(d == Decision::keep ? kStays : d == Decision::recompute ? kRemade : kCopied);
-  }
-  add_seed(
-      {std::move(away), space_.empty() ? algorithms_ : strategy.algorithms, triggers_of(strategy)});
+  add_seed({away_gaps(strategy.gaps), space_.empty() ? algorithms_ : strategy.algorithms,
+            triggers_of(strategy)});
 }
 
 std::int64_t LoadSearch::lane_evaluations() const {

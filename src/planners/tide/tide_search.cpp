@@ -287,11 +287,8 @@ Nanos TideSearch::search_less(const Allowance& allowance, GapSearch& search, boo
   std::vector<AwayGaps> seeds;
   for (const Strategy* strategy : {&best, &away}) {
     if (strategy->gaps.size() != away.gaps.size()) continue;
-    AwayGaps& seed = seeds.emplace_back();
-    for (const Decision d : strategy->gaps) {
-      const bool again = d == Decision::recompute && remade;
-      seed.push_back(d == Decision::keep ? kStays : again ? kRemade : kCopied);
-    }
+    AwayGaps& seed = seeds.emplace_back(away_gaps(strategy->gaps));
+    if (!remade) std::ranges::replace(seed, kRemade, kCopied);
   }
   GapSearchOptions options;
   options.seed = context_.options().seed;

@@ -36,13 +36,7 @@ void WearSearch::add_plan(Lowered plan) {
 }
 
 WearSearch::State WearSearch::state_of(const Strategy& strategy) const {
-  State state{{}, strategy.algorithms};
-  for (const Decision d : strategy.gaps) {
-    state.away.push_back(d == Decision::keep        ? kStays
-                         : d == Decision::recompute ? kRemade
-                                                    : kCopied);
-  }
-  return state;
+  return {away_gaps(strategy.gaps), strategy.algorithms};
 }
 
 /// The longest with which the state is fast enough; the shortest where none is.

@@ -262,6 +262,14 @@ void TimelineSearch::free_remade(const AwayGaps& away) {
   }
 }
 
+AwayGaps away_gaps(const std::vector<Decision>& gaps) {
+  AwayGaps away;
+  for (const Decision d : gaps) {
+    away.push_back(d == Decision::keep ? kStays : d == Decision::recompute ? kRemade : kCopied);
+  }
+  return away;
+}
+
 AwayGaps TimelineSearch::run(Bytes load_limit, const AwayGaps& away, const Options& options) {
   limit_ = number(load_limit);
   compact_ = options.compact;

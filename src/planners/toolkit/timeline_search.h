@@ -30,6 +30,9 @@ inline constexpr char kStays = 0;
 inline constexpr char kCopied = 1;  ///< in; and out before, where the host has no copy
 inline constexpr char kRemade = 2;  ///< by running ops again
 
+/// What is dropped is copied in.
+AwayGaps away_gaps(const std::vector<Decision>& gaps);
+
 class TimelineSearch {
  public:
   struct Options {
