@@ -210,3 +210,22 @@ def test_plain_steps_behind_a_close_go_on():
     budget.close()
     losses += [one_step(training, n, STYLE) for n in range(4, 6)]
     assert differences(plain(build, 6), Ran(losses, state_of(training))) == []
+
+
+def test_a_budget_that_nobody_holds_brings_everything_back(capsys):
+    """Regression: one made inside of a training function took the optimizer's state with it."""
+    training = models.make(models.tiny_gpt)
+    torch.manual_seed(5)
+
+    def train():
+        budget = tidepool.fit(training.model, training.optimizer, peak="60%", evaluations=200,
+                              min_bytes=1024, machine=machine_of(1e9, 1e9, alignment=64))
+        losses = [one_step(training, n, STYLE, budget.step) for n in range(4)]
+        assert budget._away or budget._storages.current is not None
+        return losses
+
+    losses = train()
+    assert "went out of scope without close()" in capsys.readouterr().err
+    losses += [one_step(training, n, STYLE) for n in range(4, 6)]
+    assert differences(plain(models.tiny_gpt, 6, STYLE), Ran(losses, state_of(training))) == []
+    tidepool.fit(training.model, training.optimizer, peak="60%", report=False).close()

@@ -55,6 +55,10 @@ class Budget:
         self._last_report = None  # when it is closed
         self._closed = False
         self._hooks = self._add_hooks()
+        # At the end of the process nobody reads what is away any more.
+        self._dropped = weakref.finalize(self, _drop, self._storages, self._hooks,
+                                         self._known_plans, self._tier, say)
+        self._dropped.atexit = False
         _made.add(self)
         if primitives.lacks() is not None:
             say(primitives.lacks())
@@ -124,10 +128,8 @@ class Budget:
         self._storages.all_back()
         self._last_report = self.report()
         self._closed = True
-        for hook in self._hooks:
-            hook.remove()
-        self._known_plans.close()
-        self._tier.close()
+        self._dropped.detach()
+        _let_go(self._hooks, self._known_plans, self._tier)
 
     def __enter__(self):
         return self
@@ -199,6 +201,22 @@ class Budget:
 
         return (self._trained.add_hooks(bytes_of_away, loaded, called)
                 + self._ranks.add_hooks(self._model, look))
+
+
+def _let_go(hooks, plans, tier):
+    """Behind it no hook, thread or file of a budget is there."""
+    for hook in hooks:
+        hook.remove()
+    plans.close()
+    tier.close()
+
+
+def _drop(storages, hooks, plans, tier, say):
+    """Ends a budget that nobody holds any more, as close() does."""
+    storages.all_back()
+    _let_go(hooks, plans, tier)
+    say("a budget went out of scope without close(): all of its model and optimizer is on the "
+        "device again. Next: keep it as long as they train, or close() it")
 
 
 def _speaker(name, is_to_speak):
