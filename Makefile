@@ -150,9 +150,12 @@ torch-test: release
 torch-native:
 	scripts/torch_native.sh build/torch-native
 
-## install: install the program under PREFIX (/usr/local)
+## install: build and install the program and the libraries under PREFIX (/usr/local)
 .PHONY: install
-install: release
+install:
+	@scripts/install_dependencies.sh
+	@scripts/configure.sh release
+	$(call build_in,release,install_parts)
 	cmake --install build/release --prefix $(PREFIX)
 
 ## clean: remove the builds

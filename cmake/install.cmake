@@ -7,11 +7,14 @@ if(NOT TIDEPOOL_INSTALL)
 endif()
 
 include(CMakePackageConfigHelpers)
+# Everything that is built to be installed, which `make install` asks for by this name.
+add_custom_target(install_parts DEPENDS tidepool)
 install(TARGETS tidepool)
 # What the program and the library load, where both look.
 foreach(module tidepool_clp tidepool_torch)
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION lib/tidepool)
+    add_dependencies(install_parts ${module})
   endif()
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
@@ -40,6 +43,7 @@ endif()
 list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/include/tidepool/)
 install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tidepool)
 install(TARGETS ${libraries} EXPORT TidepoolTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+add_dependencies(install_parts ${libraries})
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Tidepool)
 install(EXPORT TidepoolTargets NAMESPACE Tidepool:: DESTINATION ${package})
