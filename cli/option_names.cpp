@@ -51,6 +51,7 @@ constexpr Shown kShown[] = {
     {"no-evaluate", kMoreWork},
     {"no-trials", kMorePlanner},
     {"output", kFiles},
+    {"overwrite", kFiles},
     {"plan", kFiles},
     {"planners", kPlanner},
     {"plot", kFiles},

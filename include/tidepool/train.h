@@ -54,6 +54,7 @@ struct TrainSpec {
   bool compare_bits = false;     ///< run without a budget in turn: losses and weights bit for bit
   std::string checkpoint{};      ///< with epochs: a file, written after each
   std::string resume{};          ///< with epochs: a checkpoint to go on from
+  bool overwrite = false;        ///< checkpoint may replace one that is not resumed
 };
 
 struct TrainObserver {

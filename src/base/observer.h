@@ -21,6 +21,7 @@ enum class Notice : std::uint8_t {
   loss_is_not_a_number,  ///< or infinite: training has diverged
   disk_speed_changed,    ///< the disk is slower or faster than the plan counts on
   checkpoint_not_saved,  ///< the one before stays; the next is tried after the next epoch
+  checkpoint_not_locked,  ///< its file system has no locks
   ops_take_other_times,  ///< than the profile says that the plan was made with
   /// Blocks of a trace do; a plan of one iteration moves them.
   trace_outlives_iteration

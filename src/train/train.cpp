@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <string>
 #include <vector>
 
 #include "base/counted.h"
-#include "base/output_file.h"
 #include "job/offered_rounds.h"
 #include "measure/expected_memory.h"
 #include "measure/measured_subject.h"
@@ -16,6 +14,7 @@
 #include "planning/load_file.h"
 #include "planning/planning_spec.h"
 #include "planning/saved_plan.h"
+#include "train/checkpoint_claim.h"
 #include "train/epochs.h"
 #include "train/in_memory.h"
 #include "train/iterations.h"
@@ -50,27 +49,13 @@ Result<void> check_spec(const TrainingSpec& spec) {
   if (!epochs && !(spec.checkpoint.empty() && spec.resume.empty())) {
     return refuse("`checkpoint` and `resume` need `epochs`");
   }
+  if (spec.overwrite && spec.checkpoint.empty()) return refuse("`overwrite` needs `checkpoint`");
   if (epochs && spec.comparison != Comparison::none) {
     return refuse("a comparison takes `iterations`, not `epochs`");
   }
   if (epochs && spec.graph > 0) return refuse("`graph` takes `iterations`, not `epochs`");
   if (auto tier = check_file_tier(spec); !tier) return tier;
   return check_memory(spec);
-}
-
-/// What is saved replaces no file that is something else.
-Result<void> check_checkpoint(const TrainingSpec& spec, const Program& program) {
-  const std::string& path = spec.checkpoint.empty() ? spec.resume : spec.checkpoint;
-  const std::array inputs{spec.profile, spec.plan};
-  if (auto other = check_no_input(path, inputs); !other) return other;
-  if (!spec.checkpoint.empty() && !may_become_checkpoint(path)) {
-    return fail(
-        ErrorCode::usage,
-        fmt::format("`checkpoint` {}: exists and is no checkpoint; it is not replaced", path));
-  }
-  Bytes state = 0;
-  for (const Tensor& t : program.tensors) state += t.persistent ? t.bytes : 0;
-  return check_writable(path, state);
 }
 
 Result<void> check_against(const Job& job, const TrainingSpec& spec) {
@@ -202,11 +187,6 @@ Result<Unprepared> unprepared(const TrainingSpec& spec, const std::optional<Save
   auto job = Job::make(spec.job, observer);
   if (!job) return fail(job.error());
   if (auto sound = check_against(*job, spec); !sound) return fail(sound.error());
-  if (saves(spec)) {
-    if (auto sound = check_checkpoint(spec, job->whole().program); !sound) {
-      return fail(sound.error());
-    }
-  }
   Unprepared from{std::make_shared<Job>(std::move(*job)), {}, saved ? &*saved : nullptr};
   from.subject = subject_of_job(from.job, spec.job);
   from.subject.may_choose = true;
@@ -235,6 +215,8 @@ Result<TrainingReport> train_once(const TrainingSpec& asked, TrainingObserver& o
   auto from = unprepared(spec, saved, observer);
   if (!from) return fail(from.error());
   Job& job = *from->job;
+  const auto claim = claim_checkpoint(spec, job.whole().program, observer);
+  if (!claim) return fail(claim.error());
   const auto wanted = wanted_budget(spec, job, from->saved);
   if (!wanted) return fail(wanted.error());
   std::optional<ProcessMemory> memory;

@@ -38,6 +38,7 @@ struct TrainingSpec {
   bool evaluate = true;    ///< on the test split, after each
   std::string checkpoint;  ///< a file written after every epoch and when stopped; empty: `resume`
   std::string resume;      ///< a checkpoint to go on from, bit for bit; may be empty
+  bool overwrite = false;  ///< `checkpoint` may replace one that the training does not go on from
 };
 
 }  // namespace tidepool

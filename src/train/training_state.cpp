@@ -4,11 +4,8 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <span>
 #include <vector>
@@ -131,17 +128,6 @@ Result<void> save_checkpoint(const Job& job, const AlgorithmChoice& algorithms,
   };
   return write_file(path,
                     [&](const FileSink& sink) { nn::write_checkpoint(checkpoint, values, sink); });
-}
-
-bool may_become_checkpoint(const std::string& path) {
-  std::error_code unknown;
-  if (!std::filesystem::is_regular_file(path, unknown)) return true;
-  constexpr std::string_view kStart = "tidepool checkpoint ";
-  std::ifstream file(path, std::ios::binary);
-  std::array<char, kStart.size()> start{};
-  file.read(start.data(), start.size());
-  const auto read = static_cast<std::size_t>(file.gcount());
-  return read == 0 || std::string_view(start.data(), read) == kStart;
 }
 
 Result<AlgorithmChoice> saved_choice(const Job& job, const nn::Checkpoint& checkpoint,

@@ -28,8 +28,6 @@ Result<std::int64_t> saved_sub_batch(const std::string& path, std::int64_t batch
 Result<void> save_checkpoint(const Job& job, const AlgorithmChoice& algorithms,
                              std::int64_t next_iteration, const nn::ProgramRunner& runner,
                              const std::string& path);
-/// False for a file that holds something else.
-bool may_become_checkpoint(const std::string& path);
 /// The algorithms the checkpoint's training ran.
 Result<AlgorithmChoice> saved_choice(const Job& job, const nn::Checkpoint& checkpoint,
                                      const std::string& path);

@@ -377,7 +377,7 @@ TEST_F(CacheTest, AResumedTrainingRunsTheAlgorithmsItWasSavedWith) {
   const Json resumed = success(fastest("2", direct, {"--resume", checkpoint}));
   EXPECT_EQ(resumed["state_crc32"], whole["state_crc32"]);
   // Where those algorithms do not fit, others are no way out.
-  success(fastest("1", winograd, {"--checkpoint", checkpoint, "--replan"}));
+  success(fastest("1", winograd, {"--checkpoint", checkpoint, "--overwrite", "--replan"}));
   Arguments small =
       fastest("2", direct, {"--resume", checkpoint, "--checkpoint", folder_.file("d.ckpt")});
   *std::find(small.begin(), small.end(), "200%") = "60%";

@@ -185,6 +185,27 @@ TEST_F(FaultsTest, InterruptedInMidIterationItIsSavedWhereItStoodAndGoesOnBitFor
   }
 }
 
+TEST_F(FaultsTest, OfTwoTrainingsOnOneCheckpointTheSecondIsRefused) {
+  const std::string checkpoint = folder_.file("c.ckpt");
+  Arguments first = fit(100'000, {"--checkpoint", checkpoint});
+  first.insert(first.begin(), TIDEPOOL_BINARY);
+  Finished second;
+  const Finished f = run_process(std::move(first), [&](pid_t process) {
+    testing::wait_until_exists(checkpoint);
+    second = tidepool(fit(1, {"--checkpoint", checkpoint, "--overwrite"}));
+    ::kill(process, SIGKILL);
+  });
+  EXPECT_EQ(f.signal, SIGKILL) << f.err;
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(second.err, AllOf(HasSubstr("--checkpoint " + checkpoint + ": process "),
+                                HasSubstr(" writes to it")));
+  // Its lock died with it, although nobody removed it.
+  EXPECT_TRUE(std::filesystem::exists(checkpoint + ".lock"));
+  const auto epochs = static_cast<int>(iterations_in(checkpoint) / kIterationsPerEpoch) + 1;
+  EXPECT_EQ(resumed(epochs, checkpoint), undisturbed(epochs));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint + ".lock"));
+}
+
 // ---- the disk
 
 TEST_F(FaultsTest, AFullDeviceIsSaidWithItsReason) {

@@ -226,6 +226,29 @@ TEST_F(Terminal, ACheckpointReplacesNothingElse) {
   EXPECT_EQ(testing::content_of(path), "years of work");
 }
 
+/// Regression: the command given once more without --resume replaced 1500 iterations by 4.
+TEST_F(Terminal, ACheckpointIsReplacedOnlyWhereThatIsAskedFor) {
+  const std::string path = folder_.file("c.ckpt");
+  const auto of = [&](const char* model, Arguments more) {
+    Arguments a{"train", model, "--data", "synthetic", "--link", "1GB", "--threads", "1",
+                "--batch", "500", "--epochs", "1", "--no-evaluate"};
+    a.insert(a.end(), more.begin(), more.end());
+    return a;
+  };
+  success(of("tiny-vgg", {"--checkpoint", path}));
+  const std::string saved = testing::content_of(path);
+  for (const char* model : {"tiny-vgg", "mlp"}) {
+    expect_error(of(model, {"--checkpoint", path}), 2,
+                 AllOf(HasSubstr("--checkpoint " + path + ": is a checkpoint already"),
+                       HasSubstr("--resume " + path), HasSubstr("--overwrite")));
+  }
+  expect_error(of("tiny-vgg", {"--overwrite"}), 2, HasSubstr("--checkpoint"));
+  EXPECT_EQ(testing::content_of(path), saved);
+  success(of("mlp", {"--checkpoint", path, "--overwrite"}));
+  EXPECT_NE(testing::content_of(path), saved);
+  EXPECT_FALSE(std::filesystem::exists(path + ".lock"));
+}
+
 TEST_F(Terminal, ACacheThatCannotBeWrittenIsSaidBeforeTheWork) {
   write("cache", "a file where the folder would be");
   const Finished f = tidepool({"plan", "tiny-vgg", "--machine", "k40"});

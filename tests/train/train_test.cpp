@@ -216,6 +216,7 @@ TEST_F(TrainTest, ACheckpointThatDoesNotSayItsAlgorithmsIsRefused) {
   };
   spec.epochs = 2;
   spec.resume = folder_.file("without.ckpt");
+  spec.checkpoint.clear();
   ASSERT_TRUE(write_file(
       spec.resume, [&](const FileSink& sink) { nn::write_checkpoint(without, zeros, sink); }));
   const auto refused = run_training(spec, listener_);

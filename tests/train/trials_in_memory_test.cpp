@@ -133,6 +133,7 @@ TEST_F(TrialsInMemory, GoOnThroughEpochsAndFromACheckpointOfAnInterruption) {
     spec.epochs = 4;
     spec.evaluate = true;
     spec.checkpoint = folder_.file("c.ckpt");
+    spec.overwrite = true;
     slow_down();
     testing::Listener impatient;
     impatient.stop_after = after;

@@ -143,6 +143,7 @@ TEST_F(TrialsTest, GoOnThroughEpochs) {
     const TrainingReport as_planned = trained(spec);
     spec.epochs = 1;
     spec.checkpoint = folder_.file("c.ckpt");
+    spec.overwrite = true;
     EXPECT_EQ(trained(spec).next_iteration, 5);
     lie_to(spec);
     spec.resume = spec.checkpoint;

@@ -68,6 +68,7 @@ TrainingSpec training_spec(const tp::TrainSpec& spec) {
   own.comparison = spec.compare_bits ? Comparison::bits : Comparison::none;
   own.checkpoint = spec.checkpoint;
   own.resume = spec.resume;
+  own.overwrite = spec.overwrite;
   return own;
 }
 
