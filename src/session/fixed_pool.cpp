@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <unordered_map>
 #include <utility>
 
@@ -20,7 +21,18 @@ namespace {
 
 constexpr std::size_t kCallsBeforeLook = 64;
 
+/// The pool of the call that this thread is in.
+thread_local const FixedPool* t_in_call = nullptr;
+
 }  // namespace
+
+FixedPool::Call::Call(const FixedPool& pool)
+    : lock_(pool.mutex_), before_(std::exchange(t_in_call, &pool)) {}
+
+FixedPool::Call::~Call() { t_in_call = before_; }
+
+/// Note [Own memory].
+bool FixedPool::in_own_call() const { return t_in_call == this; }
 
 FixedPool::FixedPool(const FixedPoolSpec& spec)
     : spec_(spec),
@@ -82,8 +94,9 @@ void* FixedPool::allocate_planned() {
 }
 
 void* FixedPool::allocate(Bytes bytes) {
+  if (in_own_call()) return std::malloc(static_cast<std::size_t>(bytes));
   if (bytes <= 0 || bytes > spec_.budget) return nullptr;
-  const std::lock_guard lock(mutex_);
+  const Call call(*this);
   const Pattern::Step* step = in_plan_ ? &plan_->steps[position_] : nullptr;
   const bool as_planned =
       step != nullptr && step->kind == CallKind::malloc && plan_->sizes[position_] == bytes;
@@ -132,7 +145,12 @@ bool FixedPool::free_elsewhere(Bytes offset) {
 }
 
 bool FixedPool::free(void* address) {
-  const std::lock_guard lock(mutex_);
+  if (in_own_call()) {
+    std::free(address);
+    return true;
+  }
+  if (!contains(address)) return false;
+  const Call call(*this);
   const Bytes offset = static_cast<std::byte*>(address) - arena_;
   return offset < region_ ? free_elsewhere(offset) : free_planned(offset - region_);
 }
@@ -143,7 +161,8 @@ bool FixedPool::contains(const void* address) const {
 }
 
 Bytes FixedPool::bytes(const void* address) const {
-  const std::lock_guard lock(mutex_);
+  if (in_own_call() || !contains(address)) return 0;
+  const Call call(*this);
   const Bytes offset = static_cast<const std::byte*>(address) - arena_;
   if (offset < region_) {
     const auto found = blocks_.find(offset);
@@ -274,12 +293,12 @@ std::unique_ptr<FixedPool::Plan> FixedPool::make_plan(const CallLog::Period& per
 }
 
 FixedPoolReport FixedPool::report() const {
-  const std::lock_guard lock(mutex_);
+  const Call call(*this);
   return report_;
 }
 
 void FixedPool::reset_peaks() {
-  const std::lock_guard lock(mutex_);
+  const Call call(*this);
   report_.peak_load = 0;
   report_.footprint = 0;
   note_peaks();

@@ -8,6 +8,10 @@
 // is freed in the iteration after its own is served elsewhere too: its addresses would have to
 // alternate.
 //
+// Note [Own memory]
+// A global operator new may be served by a pool, whose own containers then ask it for memory in the
+// middle of a call. Such calls of the same thread are served by malloc, and so are their frees.
+//
 // Threads: any may call.
 #pragma once
 
@@ -77,11 +81,25 @@ class FixedPool {
   };
   static constexpr Bytes kElsewhere = -1;
 
+  /// Has the pool to itself, and says that what its thread allocates until then is the pool's own.
+  class Call {
+   public:
+    explicit Call(const FixedPool& pool);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    std::lock_guard<std::mutex> lock_;
+    const FixedPool* before_;
+  };
+
   struct Block {
     Bytes bytes = 0;
     LifeId life = kNone;
   };
 
+  [[nodiscard]] bool in_own_call() const;
   void* allocate_elsewhere(Bytes bytes);
   void* allocate_planned();
   bool free_planned(Bytes offset);

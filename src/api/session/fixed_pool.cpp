@@ -82,15 +82,14 @@ void* FixedPool::malloc(std::int64_t bytes) {
 
 void FixedPool::free(void* block) {
   if (block == nullptr) return;
-  const bool freed =
-      fixed_pool_bordered([&] { return pool_->contains(block) && pool_->free(block); });
+  const bool freed = fixed_pool_bordered([&] { return pool_->free(block); });
   if (!freed) api::throw_usage("free: no block of this pool begins there");
 }
 
 bool FixedPool::contains(const void* address) const { return pool_->contains(address); }
 
 std::int64_t FixedPool::size(const void* block) const {
-  return pool_->contains(block) ? pool_->bytes(block) : 0;
+  return pool_->bytes(block);
 }
 
 FixedPoolReport FixedPool::report() const {
@@ -142,14 +141,14 @@ tp_status tp_fixed_pool_malloc(tp_fixed_pool* pool, int64_t bytes, void** out) {
 
 tp_status tp_fixed_pool_free_block(tp_fixed_pool* pool, void* block) {
   return with_pool(pool, [&](tidepool::FixedPool& own) {
-    return own.contains(block) && own.free(block) ? TP_OK : no_block();
+    return own.free(block) ? TP_OK : no_block();
   });
 }
 
 tp_status tp_fixed_pool_size(tp_fixed_pool* pool, const void* block, int64_t* bytes) {
   return with_pool(pool, [&](tidepool::FixedPool& own) -> tp_status {
     if (bytes == nullptr) return api::refuse_null("bytes");
-    *bytes = own.contains(block) ? own.bytes(block) : 0;
+    *bytes = own.bytes(block);
     return TP_OK;
   });
 }
