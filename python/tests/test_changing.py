@@ -172,6 +172,23 @@ def test_a_share_is_taken_of_a_whole_step(capsys):
             in capsys.readouterr().err.splitlines())
 
 
+def test_an_average_of_weights_and_new_buckets_are_no_work_of_a_step(capsys):
+    """The average copies the weights behind the first step, DDP makes buckets in the second."""
+    training = models.make(models.tiny_resnet)
+    average = torch.optim.swa_utils.AveragedModel(
+        training.model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.99))
+    with fit(training, report=True, warm_up=2) as budget:
+        for n in range(5):
+            x, y = training.batch(n)
+            with budget.step():
+                body(training, [(x, y)], STYLE)
+                if n == 1:
+                    torch.zeros(1 << 20)
+                average.update_parameters(training.model)
+        assert budget.report().planned_steps == 2
+    assert "does less" not in capsys.readouterr().err
+
+
 class MakesRoom(torch.nn.Module):
     """Takes much at once, out of no tensor, where most is held."""
 

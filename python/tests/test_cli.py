@@ -11,6 +11,7 @@ import scripts_for_run as scripts
 import torch
 
 from tidepool_torch import cli, diagnosis, hook
+from tidepool_torch.errors import in_words
 
 PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 needs_hook = pytest.mark.skipif(hook.hook_path() is None,
@@ -119,7 +120,13 @@ def test_script_trains_inside_the_budget_as_it_does_without(run, tmp_path):
     assert figures["moved_out"] + figures["reruns"] > 0
     assert figures["measured"] <= figures["budget"] + OWN_BOOKS
     assert "6 steps, 4 of them planned, 0 left their plan" in done.stderr
-    assert "the allocator measured at most" in done.stderr
+    # Two steps show what the share is of: their peak is the training's too, and said.
+    assert figures["steps_without"] == 2
+    assert figures["measured_without"] >= figures["unlimited_peak"]
+    assert (f"the allocator measured at most {in_words(figures['measured'])} in the steps inside the "
+            "budget, with what recording one and planning took; "
+            f"{in_words(figures['measured_without'])} in 2 steps before the budget was known, which "
+            "is a share of what they take") in done.stderr
 
 
 # Python's own objects that a run adds; a script's budget is a thousand times as much.

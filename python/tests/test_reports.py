@@ -47,6 +47,23 @@ def test_a_report_says_what_a_budget_cost(capsys):
     assert budget.report().moved_out == report.moved_out
 
 
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("build", [models.tiny_gpt, models.tiny_resnet, models.odd])
+def test_all_of_what_a_step_takes_moves_nothing(build, ahead, capsys):
+    training = models.make(build)
+    batch = training.batch(0)
+    more = {"step": lambda: body(training, [batch], STYLE)} if ahead else {}
+    with fit(training, peak="100%", report=True, **more) as budget:
+        for _ in range(5):
+            with budget.step():
+                body(training, [batch], STYLE)
+        report = budget.report()
+        assert report.moved_out + report.moved_in + report.reruns == 0
+        assert budget.plan.info.swapped_tensors + budget.plan.info.recomputed_ops == 0
+        assert budget.peak == report.unlimited_peak
+    assert "needs nothing: 0 tensors swapped" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["plan.html", "trace.json", "plan.svg", "plan.pickle",
                                   "x.plan.json", "x.program.json"])
 def test_exports(tmp_path, name):
@@ -221,15 +238,17 @@ def test_what_is_away_says_so_by_name():
     raised = []
     for parameter, state in training.optimizer.state.items():
         for key, value in state.items():
-            try:
-                value.numpy()
-            except RuntimeError as error:
-                raised.append((f"{names[id(parameter)]}.{key}", str(error)))
+            for use in (torch.Tensor.numpy, torch.Tensor.zero_):  # one an op that PyTorch sees
+                try:
+                    use(value)
+                except RuntimeError as error:
+                    raised.append((f"{names[id(parameter)]}.{key}", str(error)))
     assert raised
     for name, message in raised:
         assert re.fullmatch(
-            rf"tidepool: {re.escape(name)} is not on the device \(planned until op \d+\)\. Something "
-            r"outside PyTorch's dispatcher read it\. Use budget\.resident\(\), or exclude it: "
+            rf"tidepool: {re.escape(name)} is not on the device \(planned until op \d+\)\. It was "
+            r"read or written outside a step of its budget, or by something that PyTorch's "
+            r"dispatcher does not see\. Use budget\.resident\(\), or exclude it: "
             rf'fit\(\.\.\., keep=\["{re.escape(name)}"\]\)', message.splitlines()[0])
     with budget.resident():
         for state in training.optimizer.state.values():

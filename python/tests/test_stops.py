@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import threading
 
 import pytest
 import torch
@@ -199,6 +200,52 @@ def test_steps_are_not_nested_and_a_closed_budget_says_so():
     with pytest.raises(tidepool.TidepoolError, match="was closed"):
         with budget.step():
             pass
+
+
+def test_steps_of_two_budgets_are_not_nested_and_run_one_behind_the_other():
+    def trainings():
+        made = [models.make(models.TINY["gpt"]) for _ in range(2)]
+        torch.manual_seed(5)
+        return made
+
+    pair = trainings()
+    expected = [[one_step(training, n, STYLE) for training in pair] for n in range(4)]
+    first, second = trainings()
+    losses = []
+    with fit(first) as outer, fit(second) as inner:
+        for n in range(4):
+            with pytest.raises(tidepool.TidepoolError, match="inside another step, of another"):
+                with outer.step():
+                    with inner.step():
+                        raise AssertionError("it began")
+            losses.append([one_step(first, n, STYLE, outer.step),
+                           one_step(second, n, STYLE, inner.step)])
+        assert outer.report().moved_in > 0 and inner.report().moved_in > 0
+    assert losses == expected
+
+
+def test_a_step_in_another_thread_is_refused_while_one_runs():
+    training, other = (models.make(models.TINY["gpt"]) for _ in range(2))
+    errors = []
+
+    def train(budget):
+        try:
+            one_step(other, 0, STYLE, budget.step)
+        except tidepool.TidepoolError as error:
+            errors.append(str(error))
+
+    def in_a_thread(budget):
+        thread = threading.Thread(target=train, args=(budget,))
+        thread.start()
+        thread.join()
+
+    with fit(training) as outer, fit(other) as inner:
+        with outer.step():
+            in_a_thread(inner)
+            in_a_thread(outer)
+        assert [e.partition(":")[0] for e in errors] == ["a step runs in another thread"] * 2
+        in_a_thread(inner)  # no step runs any more
+        assert len(errors) == 2 and inner.steps == 1
 
 
 def test_plain_steps_behind_a_close_go_on():

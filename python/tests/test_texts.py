@@ -172,7 +172,8 @@ def test_what_is_away_says_until_when_and_what_to_do():
     for name, message in messages.items():
         found = re.fullmatch(
             rf"tidepool: {re.escape(name)} is not on the device \(planned until op (\d+)\)\. "
-            r"Something outside PyTorch's dispatcher read it\. Use budget\.resident\(\), or exclude "
+            r"It was read or written outside a step of its budget, or by something that PyTorch's "
+            r"dispatcher does not see\. Use budget\.resident\(\), or exclude "
             rf'it: fit\(\.\.\., keep=\["{re.escape(name)}"\]\)', message)
         assert found and int(found.group(1)) < ops, message
 

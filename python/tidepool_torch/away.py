@@ -17,12 +17,11 @@ def not_here(name, until=None, lives_on=True):
     """What somebody reads who touches a tensor that is away: `until` which op, where that is planned;
     `lives_on` whether it is the model's or the optimizer's."""
     planned = "" if until is None else f" (planned until op {until})"
+    found = (f"tidepool: {name} is not on the device{planned}. It was read or written outside a step of "
+             "its budget, or by something that PyTorch's dispatcher does not see.")
     if name == OF_A_STEP or not lives_on:
-        return (f"tidepool: {name} is not on the device{planned}. Something outside PyTorch's "
-                "dispatcher read it. Use it within the step, clone() it there, or use "
-                "budget.resident()")
-    return (f"tidepool: {name} is not on the device{planned}. Something outside PyTorch's dispatcher "
-            f'read it. Use budget.resident(), or exclude it: fit(..., keep=["{name}"])')
+        return f"{found} Use it within the step, clone() it there, or use budget.resident()"
+    return f'{found} Use budget.resident(), or exclude it: fit(..., keep=["{name}"])'
 
 
 def copy_between(source, source_offset, target, target_offset, size):

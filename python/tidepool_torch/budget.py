@@ -69,6 +69,9 @@ class Budget:
             self._say("no plan ahead of time: ranks train together, and none knows what the others "
                       "have. The first steps run reactively")
             return
+        if self._runner.is_whole:
+            self._say("no plan ahead of time: all of what a step takes needs none")
+            return
         from .first_plans import FirstPlans  # which not every torch can import
         self._runner.first = FirstPlans(self._runner, self._known_plans, self._storages,
                                         self._options, self._say)

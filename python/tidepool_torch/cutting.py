@@ -71,7 +71,9 @@ class Cutter:
         self.trainings = 0
         self.failed = False  # the script did not come to its end
         self.kept_by_kernels = 0
-        self.peak = None  # most bytes of the training so far; None: nobody counts them
+        self.peak = None  # most bytes of steps inside the budget so far; None: nobody counts them
+        self.steps_without = 0  # that ran before a budget which is a share was known
+        self.peak_without = None  # most bytes of these
         self.watched = None
         self._make_budget = make_budget
         self._micro_batches = micro_batches
@@ -231,19 +233,22 @@ class Cutter:
         self.kept_by_kernels = max(0, base - self._base)
         if self.peak is not None:
             self.peak -= base - self._base_of_peak
+        elif self.peak_without is not None:
+            self.peak_without -= base - self._base_of_peak
         self._base = base
 
     def _note_peak(self):
         if self._base is None or not hasattr(counts, "highest"):
             return
-        if not self._limited:
-            # A share of what a step takes without a budget: this one showed it.
-            counts.forget_highest()
+        # A Budget goes on to look: its plans' own books are not of the training either.
+        base = self._base_of_peak = getattr(self.watched.budget, "_base", self._base)
+        took = counts.highest() - base
+        if self._limited:
+            self.peak = max(self.peak or 0, took)
         else:
-            # A Budget goes on to look: its plans' own books are not of the training either.
-            base = getattr(self.watched.budget, "_base", self._base)
-            self._base_of_peak = base
-            self.peak = max(self.peak or 0, counts.highest() - base)
+            self.steps_without += 1
+            self.peak_without = max(self.peak_without or 0, took)
+            counts.forget_highest()
 
     def tensors(self):
         """(name, tensor) of all that a step changes and that goes on into the next one."""

@@ -31,6 +31,14 @@ def in_words(count):
     return f"{count} bytes"
 
 
+def needed_in_words(count):
+    """The same, rounded up: a budget of what is said is enough where `count` bytes are."""
+    for unit, size in _UNITS:
+        if count >= size:
+            return f"{-(-count * 10 // size) / 10:.1f} {unit}"
+    return in_words(count)
+
+
 def counted(count, what):
     """"1 step", "2 steps"."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -7,6 +7,7 @@ high-water mark of resident memory, which a write to /proc/self/clear_refs sets 
 """
 
 import ctypes
+import os
 
 _M_MMAP_THRESHOLD = -3
 _OWN_MAPPING = 128 << 10
@@ -29,6 +30,11 @@ class _LibraryCounts:
         self._info = _c.mallinfo2
         self._info.restype = _MallInfo
         self._info.argtypes = ()
+        self._open()
+        # What is open in a child of fork() are the figures of its parent.
+        os.register_at_fork(after_in_child=self._open)
+
+    def _open(self):
         try:
             self._reset = open("/proc/self/clear_refs", "wb", buffering=0)
             self._status = open("/proc/self/status", "rb", buffering=0)
@@ -43,6 +49,8 @@ class _LibraryCounts:
     def begin(self):
         if not self.measures_peaks:
             return None
+        # Pages of freed blocks that stay resident would serve the call without a trace.
+        _c.malloc_trim(0)
         self._reset.write(b"5")
         return self._resident(b"VmRSS:")
 

@@ -7,7 +7,7 @@ import torch
 
 from . import planner
 from .advice import needs_of, next_of
-from .errors import BudgetInfeasible, in_words
+from .errors import BudgetInfeasible, in_words, needed_in_words
 from .primitives import SWAPS_ONLY
 from .reruns import Kept
 
@@ -21,6 +21,8 @@ _LEAST_PROBE = 1 << 20
 def make_plan(program, machine, peak, host, options, plan_by=None):
     """A plan within `peak` bytes, all counted: what reruns keep beside the plan follows from it, so
     it is subtracted and planned again where it does not fit. (plan, Kept)."""
+    if peak >= program.recording.peak():
+        return _plan_of_nothing(program, machine, options, plan_by)
     beside = 0
     for _ in range(_TRIES):
         limit = peak - program.small - beside
@@ -40,6 +42,17 @@ def make_plan(program, machine, peak, host, options, plan_by=None):
     raise infeasible(program, machine, peak, beside, BudgetInfeasible(""), options, host)
 
 
+def _plan_of_nothing(program, machine, options, plan_by):
+    """A plan that leaves all where PyTorch has it, for a budget that the step as it is meets: it has
+    no addresses to find, so room between blocks is not counted."""
+    everything = (sum(t["bytes"] for t in program.json["tensors"])
+                  + max(a["workspace"] for op in program.json["ops"] for a in op["algorithms"]))
+    room = 2 * (everything + ALIGNMENT * (len(program.tensors) + 1))
+    plan = (plan_by or planner.plan)(program.json, machine, room, None,
+                                     dataclasses.replace(options, planner="none"))
+    return plan, Kept(program, plan)
+
+
 def infeasible(program, machine, peak, beside, error, options, host=None):
     floor, op = planner.smallest_budget(program.json, machine)
     smallest = max(error.smallest, floor) + program.small + beside
@@ -48,26 +61,26 @@ def infeasible(program, machine, peak, beside, error, options, host=None):
         only = "copies" if options.swap else "computes again"
         return BudgetInfeasible(
             f"no plan that only {only} was found inside {in_words(peak)}; any plan needs "
-            f"{in_words(floor + program.small)}. Next: allow=('swap', 'recompute'), or a larger "
+            f"{needed_in_words(floor + program.small)}. Next: allow=('swap', 'recompute'), or a larger "
             "budget", error.smallest and smallest)
     if host is not None and floor + program.small + beside <= peak:
         return BudgetInfeasible(
             f"no plan was found inside {in_words(peak)} with host={in_words(host)} for what leaves "
-            f"the device; any plan needs {in_words(floor + program.small + beside)} and more of the "
-            "host the closer it comes to that. Next: a larger host=, host_dir= for a file, or a "
-            "larger budget", error.smallest and smallest)
+            f"the device; any plan needs {needed_in_words(floor + program.small + beside)} and more "
+            "of the host the closer it comes to that. Next: a larger host=, host_dir= for a file, "
+            "or a larger budget", error.smallest and smallest)
     who, what = needs_of(program, op, floor)
     return BudgetInfeasible(
         f"cannot train inside {in_words(peak)}: {who} needs {in_words(floor)} at once: {what}; small "
-        f"tensors {in_words(program.small)} beside it; smallest budget {in_words(smallest)}. Next: "
-        f"{next_of(program, op)}", smallest)
+        f"tensors {in_words(program.small)} beside it; smallest budget "
+        f"{needed_in_words(smallest)}. Next: {next_of(program, op)}", smallest)
 
 
 def nothing_may_move(takes, peak, min_bytes):
     return BudgetInfeasible(
         f"cannot train inside {in_words(peak)}: a step takes {in_words(takes)}, and none of its tensors "
         f"may move: those below {in_words(min_bytes)} stay, and those that are kept; smallest budget "
-        f"{in_words(takes)}. Next: a larger budget, or a smaller min_bytes=", takes)
+        f"{needed_in_words(takes)}. Next: a larger budget, or a smaller min_bytes=", takes)
 
 
 def measured_machine(tier, room=2 * _PROBE):

@@ -132,7 +132,8 @@ class Plans:
                 raise nothing_may_move(recording.peak(), peak, o.min_bytes) from None
             return None
         self.know_machine(room)
-        if planner.smallest_budget(program.json, self._machine)[0] > peak - program.small:
+        if (peak < recording.peak() and
+                planner.smallest_budget(program.json, self._machine)[0] > peak - program.small):
             raise infeasible(program, self._machine, peak, 0, BudgetInfeasible(""), o.planning)
         return program
 

@@ -12,6 +12,11 @@ class NothingToPlan(TidepoolError):
     """No tensor of the step is large enough to move."""
 
 
+def _has_a_life(storage):
+    """Whether ops use it, or it is a gradient of the last step that lives on while ops run."""
+    return storage.accesses or (storage.of_last_step and storage.freed != 0)
+
+
 class StepProgram:
     """`tensors[t]` is the StorageRecord of tensor t, `tensor_of` the way back by storage number;
     `recorded[o]` is the recorded op of op o, -1 for one that the step does not run. `small` is the
@@ -21,7 +26,7 @@ class StepProgram:
     def __init__(self, recording, name, min_bytes, time_scale, recompute, home):
         self.recording = recording
         self.tensors = [s for s in recording.storages
-                        if s.bytes >= min_bytes and s.accesses and not s.hidden]
+                        if s.bytes >= min_bytes and _has_a_life(s) and not s.hidden]
         self.tensor_of = {s.number: t for t, s in enumerate(self.tensors)}
         # Made in the step, to live on: the optimizer's state, in a first step that was not run.
         self.unborn = {t for t, s in enumerate(self.tensors) if s.persistent and s.born >= 0}
@@ -29,6 +34,7 @@ class StepProgram:
         self.small = self._most_small() + recording.scratch
         self._ops = []
         self._position = {}  # recorded op -> op
+        self._fed_by = {}  # tensor from before the step -> op
         self._carried = 0
         self.json = self._write(name, time_scale, recompute, home)
 
@@ -37,6 +43,7 @@ class StepProgram:
                    if home and s.persistent and s.kind == "weight" and not s.pinned]
         before = [t for t, s in enumerate(self.tensors) if s.from_before]
         for t in before:
+            self._fed_by[t] = len(self._ops)
             self._add(f"feed.{self.tensors[t].name}", "feed", [(t, WRITE)])
         if at_home:
             self._add("step_begins", "between_steps", [(t, READ) for t in at_home])
@@ -97,7 +104,7 @@ class StepProgram:
 
     def _last_use(self, t, storage):
         used = [self._position[k] for k, _ in storage.accesses if k in self._position]
-        return max(used) if used else t
+        return max(used) if used else self._fed_by.get(t, t)
 
     def _held_until(self, storage):
         """The last op of the program that runs while PyTorch has the storage."""

@@ -93,7 +93,9 @@ class Reactive:
         if before is not None:
             kept = counts.live() - _bytes_of(tensors + made) - before
             self.base += kept if abs(kept) >= _KEPT_BY_KERNEL else 0
-        if self.budget is None and torch.is_grad_enabled():
+        # Averages of weights and buckets are none of a forward pass: nothing there needs a gradient.
+        if (self.budget is None and torch.is_grad_enabled()
+                and any(t.requires_grad for t in tensors)):
             self._work += sum(bytes_of_tensor(t) for t in made)
         for t in tensors + made:
             self._touch(storage_of(t), None)

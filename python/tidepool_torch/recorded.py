@@ -5,7 +5,7 @@ import json
 import time
 
 from . import calls
-from .errors import BudgetInfeasible, in_words
+from .errors import BudgetInfeasible, in_words, needed_in_words
 from .planner import smallest_budget
 from .planning import make_plan, measured_machine
 from .host import HostTier
@@ -63,7 +63,7 @@ class Outlook:
         if not self.feasible:
             return self.reason
         return (f"{in_words(self.budget)} of {in_words(self.unlimited_peak)} "
-                f"(floor {in_words(self.floor)}): {self.swapped_tensors} tensors swapped, "
+                f"(floor {needed_in_words(self.floor)}): {self.swapped_tensors} tensors swapped, "
                 f"{self.recomputed_ops} ops recomputed; predicted "
                 f"{self.predicted_seconds * 1e3:.0f} ms a step, "
                 f"{self.predicted_overhead * 100:+.1f} %")

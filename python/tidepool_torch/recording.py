@@ -11,7 +11,7 @@ import time
 import torch
 
 from . import advice, calls, refusals
-from .memory import counts
+from .memory import block_bytes, counts
 from .primitives import VIEWS_ARE_USES, StorageWeakRef, living, may_move, nbytes, storage_of
 from .switches import switches
 
@@ -103,9 +103,9 @@ class Recording:
         """That, and the op at which it is so."""
         change = [0] * (len(self.ops) + 2)
         for s in self.storages:
-            change[max(s.born, 0)] += s.bytes
+            change[max(s.born, 0)] += block_bytes(s.bytes)
             if s.freed is not None and not s.persistent:
-                change[s.freed] -= s.bytes
+                change[s.freed] -= block_bytes(s.bytes)
         most = (0, 0)
         now = 0
         for k, op in enumerate(self.ops):

@@ -30,6 +30,21 @@ def of_another_thread():
         "its ops, and may move what it reads. Next: call it in the thread of `with budget.step()`")
 
 
+def of_a_second_step(is_of_same_budget, is_in_same_thread):
+    if not is_in_same_thread:
+        return TidepoolError(
+            "a step runs in another thread: bytes are counted, and random numbers drawn, for the whole "
+            "process. Next: one step behind the other (a lock around each), or a process for each "
+            "training")
+    if is_of_same_budget:
+        return TidepoolError("a step is inside another step of the same budget. Next: one `with "
+                             "budget.step():` around both")
+    return TidepoolError(
+        "a step is inside another step, of another budget: both would move the same tensors. Next: one "
+        "step behind the other, or one fit() of both models (as a torch.nn.ModuleList) and both "
+        "optimizers")
+
+
 def explained(error):
     """What to raise instead of an error of PyTorch's that says nothing of its cause; None: itself."""
     if "access storage of Sparse" in str(error):

@@ -36,7 +36,7 @@ class Report:
         if self.unlimited_peak:
             takes = f"{in_words(self.unlimited_peak)} that a step takes without one"
             needs_nothing = self.budget >= self.unlimited_peak
-            lines[0] += f", above the {takes}: it needs nothing" if needs_nothing else f" of {takes}"
+            lines[0] += f", not below the {takes}: it needs nothing" if needs_nothing else f" of {takes}"
         lines.append(f"{counted(self.steps, 'step')}, {self.planned_steps} of them planned, "
                      f"{self.divergences} left their plan"
                      + (f"; plans let go: {self.plans_let_go}" if self.plans_let_go else ""))

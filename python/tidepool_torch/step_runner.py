@@ -4,9 +4,10 @@ reactively, and goes on reactively where it leaves its plan."""
 import contextlib
 import threading
 import time
+import weakref
 
 from . import advice, calls, refusals
-from .errors import BudgetInfeasible, HostTierFull, TidepoolError, in_words
+from .errors import BudgetInfeasible, HostTierFull, in_words, needed_in_words
 from .executor import Diverged, DivergedBehind
 from .forms import land
 from .memory import counts
@@ -17,6 +18,29 @@ from .step_mode import InterruptGate
 
 # So many recorded steps at most are not taken to know the peak from.
 _MOST_PARTIAL = 4
+
+
+class _OneAtATime:
+    """Lets one step run in the process: counts of bytes and random states are the process's, and two
+    budgets would move the same bytes."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._last = lambda: None
+
+    def begin(self, runner):
+        """The step of `runner` runs until its `inside` is false. TidepoolError where one runs."""
+        with self._lock:
+            last = self._last()
+            if last is not None and last.inside:
+                raise refusals.of_a_second_step(last is runner,
+                                                last.thread == threading.get_ident())
+            self._last = weakref.ref(runner)
+            runner.thread = threading.get_ident()
+            runner.inside = True
+
+
+_steps = _OneAtATime()
 
 
 class StepRunner:
@@ -44,7 +68,7 @@ class StepRunner:
         self._idle = None  # live bytes and a mark, in a step whose ops are not looked at
         self._outgrown = False
         self._partial = 0  # recorded steps that were not whole
-        self._thread = None  # whose step it is
+        self.thread = None  # whose step it is
         self.inside = False
         self.steps = 0
         self.divergences = 0
@@ -63,12 +87,18 @@ class StepRunner:
     def base(self, base):
         self._reactive.base = base
 
+    @property
+    def is_whole(self):
+        """Whether the budget is all of what a step takes: then nothing moves."""
+        return self._share == 1
+
     # ---- begin and end
 
     @contextlib.contextmanager
     def step(self):
-        self._begin()
+        _steps.begin(self)
         try:
+            self._begin()
             with self._gate:
                 try:
                     with contextlib.nullcontext() if self._idle else self._mode:
@@ -83,9 +113,6 @@ class StepRunner:
             self.inside = False
 
     def _begin(self):
-        if self.inside:
-            raise TidepoolError("a step is inside another step of the same budget. Next: one "
-                                "`with budget.step():` around both")
         if self._plans.is_planning:
             self._take_what_was_planned()
         self._storages.own_what_is_due()
@@ -96,8 +123,6 @@ class StepRunner:
         # Before a view of a parameter is made, which would hold a storage that is to be replaced.
         ready = self._plans.ready
         self._fitting = (ready[0], self._storages.fitting(ready[0])) if ready else (None, None)
-        self.inside = True
-        self._thread = threading.get_ident()
         self._idle = (counts.live(), counts.begin()) if self._needs_nothing() else None
         self._mode.handle = self._choose
         self._mode.walk = None
@@ -181,8 +206,8 @@ class StepRunner:
         if not self._reactive.bring_back(back, leaving):
             model = "the model and " if self._options.home else ""
             self._say(f"{model}what the script keeps of a step take "
-                      f"{in_words(self._reactive.takes())} between steps, more than the budget. Next: "
-                      "a budget of so much, or keep less behind a step", once="home")
+                      f"{needed_in_words(self._reactive.takes())} between steps, more than the budget. "
+                      "Next: a budget of so much, or keep less behind a step", once="home")
 
     def _note_unplanned(self, recorder):
         self._plans.saw(self._key)
@@ -205,7 +230,7 @@ class StepRunner:
 
     def check_thread(self):
         """The model is called: TidepoolError in a thread whose ops this step does not see."""
-        if self.inside and not self._idle and threading.get_ident() != self._thread:
+        if self.inside and not self._idle and threading.get_ident() != self.thread:
             raise refusals.of_another_thread()
 
     def _choose(self, func, args, kwargs):
