@@ -12,6 +12,7 @@ import contextlib
 import os
 import sys
 import time
+import types
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -24,6 +25,7 @@ import models  # noqa: E402
 import tidepool_torch as tidepool  # noqa: E402
 from tidepool_torch import native  # noqa: E402
 from tidepool_torch.executor import Executor  # noqa: E402
+from tidepool_torch.growth import Growth  # noqa: E402
 from tidepool_torch.planning import machine_of  # noqa: E402
 from tidepool_torch.schedule import LEFT_ALONE, NOT_PASSING, passing  # noqa: E402
 from tidepool_torch.step_mode import InterruptGate  # noqa: E402
@@ -96,6 +98,9 @@ class LeavesAlone:
         actions = [None if row is NOT_PASSING else LEFT_ALONE for row in left_alone]
         self.calls = [*zip(funcs, actions), (None, None)]
         self.passing = [*map(passing, funcs, actions), NOT_PASSING]
+        self.growth = Growth(types.SimpleNamespace(made=[None] * len(funcs),
+                                                   program=types.SimpleNamespace(min_bytes=0)))
+        self.highest = -1
         self.position = 0
         self.ours, self.read_later = set(), set()
 

@@ -7,6 +7,9 @@
 #include <torch/csrc/PyInterpreter.h>
 #include <torch/csrc/utils/torch_dispatch_mode.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "delegate.h"
 
 namespace tidepool_torch {
@@ -58,7 +61,7 @@ class Observer {
   }
 
   bool passes(const OperatorHandle& op, const Stack& stack) const {
-    if (watched_->position >= watched_->calls.size()) return false;
+    if (watched_->spare < 0 || watched_->position >= watched_->calls.size()) return false;
     const Call& call = watched_->calls[watched_->position];
     if (call.kind == Call::Kind::kPython || !(*call.op == op)) return false;
     const auto arguments = torch::jit::last(stack, op.schema().arguments().size());
@@ -69,13 +72,37 @@ class Observer {
   }
 
   void pass(const OperatorHandle& op, Stack* stack) const {
+    const Call& call = watched_->calls[watched_->position];
     ++watched_->position;
     ++watched_->passed;
     const torch::torch_dispatch_mode::StashTorchDispatchModeGuard without_mode;
     op.callBoxed(stack);
+    if (call.made.has_value()) {
+      take(*call.made, torch::jit::last(*stack, op.schema().returns().size()));
+    }
   }
 
  private:
+  /// What results have above the `made` bytes that were recorded of them.
+  void take(std::size_t made, c10::ArrayRef<IValue> results) const {
+    std::vector<const c10::StorageImpl*> seen;
+    std::size_t size = 0;
+    for (const IValue& result : results) {
+      any_tensor(result, [&](const c10::TensorImpl* tensor) {
+        if (!tensor->has_storage()) return false;
+        const auto* storage = tensor->storage().unsafeGetStorageImpl();
+        if (std::find(seen.begin(), seen.end(), storage) == seen.end()) {
+          seen.push_back(storage);
+          size += storage->nbytes();
+        }
+        return false;
+      });
+    }
+    if (size > made && size >= watched_->least) {
+      watched_->spare -= static_cast<std::int64_t>(size - made);
+    }
+  }
+
   bool is_on_ours(const Call& call, c10::ArrayRef<IValue> arguments) const {
     const py::gil_scoped_acquire lock;
     const auto is_in = [](PyObject* set) {

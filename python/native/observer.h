@@ -23,12 +23,16 @@ struct Call {
   Kind kind = Kind::kPython;
   std::optional<c10::OperatorHandle> op;  ///< none in a call that is Python's
   std::vector<std::size_t> written;       ///< arguments that it writes, by position
+  std::optional<std::size_t> made;        ///< recorded bytes of its new results, if it makes any
 };
 
 /// The calls of one plan's step, and how far the step is.
 struct Watched {
   std::vector<Call> calls;
   std::size_t position = 0;  ///< of the next call
+  std::size_t least = 0;     ///< smaller results are not looked at
+  std::int64_t spare = 0;    ///< bytes that results may still have above the recorded ones: below 0
+                             ///< no call passes
   std::int64_t passed = 0;   ///< calls that passed without Python, of all steps
 };
 

@@ -3,6 +3,7 @@ Python sees all that it needs to."""
 
 import contextlib
 import os
+import types
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import models
 import tidepool_torch as tidepool
 from tidepool_torch import calls, native
+from tidepool_torch.growth import Growth
 from tidepool_torch.planning import machine_of
 from tidepool_torch.schedule import NOT_PASSING
 from tidepool_torch.step_mode import InterruptGate, StepMode
@@ -324,6 +326,29 @@ def test_a_call_on_what_the_plan_moves_or_reads_again_comes_to_python(passed):
 
 
 @needs_module
+def test_behind_results_that_are_too_large_every_call_comes_to_python(passed):
+    mul = torch.ops.aten.mul.Tensor
+    walk = Walk([(mul, native.LEFT_ALONE)] * 5, set(), set(), made=[4000] * 5)
+    walk.growth.room = 1000
+    walk.growth.begin()
+    mode = native.step_mode(InterruptGate())
+    arrived = []
+
+    def handle(func, args, kwargs):
+        arrived.append(args[0].numel())
+        walk.position += 1
+        return func(*args, **kwargs)
+
+    mode.handle = handle
+    mode.walk = walk
+    tensors = [torch.ones(size) for size in (1000, 500, 1200, 1100, 10)]
+    with mode:
+        for tensor in tensors:
+            tensor.mul(2)
+    assert passed() == 4 and arrived == [10] and walk.growth.spare == 1000 - 800 - 400
+
+
+@needs_module
 def test_a_step_in_a_step_of_another_budget(passed):
     def run(inside_a_budget):
         outer = models.make(models.tiny_gpt)
@@ -356,10 +381,14 @@ def test_a_step_in_a_step_of_another_budget(passed):
 class Walk:
     """In an executor's place."""
 
-    def __init__(self, expected, ours, read_later):
+    def __init__(self, expected, ours, read_later, made=None):
         self.calls = [*expected, (None, None)]
         self.passing = [NOT_PASSING] * len(self.calls)
         self.position = 0
+        self.highest = -1
+        self.growth = Growth(types.SimpleNamespace(
+            made=[None] * len(expected) if made is None else made,
+            program=types.SimpleNamespace(min_bytes=64)))
         self.ours = ours
         self.read_later = read_later
 

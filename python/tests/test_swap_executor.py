@@ -28,6 +28,8 @@ class Schedule:
             op=types.SimpleNamespace(name="add_", shapes=()))
         self.calls = [(ADD, action)]
         self.inputs = [[0]]
+        self.made = [None]
+        self.highest = -1
         self.instructions = [copy(0, 1), types.SimpleNamespace(is_copy=False), copy(1, 2)]
         self.ending_at = [[], [], [1]]
         self.accesses_left = {0: 1}
@@ -36,7 +38,7 @@ class Schedule:
         self.plan = types.SimpleNamespace(boundary={0: 0}, placements=[
             types.SimpleNamespace(tensor=0, on_device=d, offset=o) for d, o in places])
         self.program = types.SimpleNamespace(
-            tensors=[types.SimpleNamespace(name="weight", bytes=SIZE)])
+            tensors=[types.SimpleNamespace(name="weight", bytes=SIZE)], min_bytes=0)
 
     def tensor_at(self, placement):
         return 0

@@ -157,7 +157,7 @@ class _Watch(TorchDispatchMode):
         if self.recorder is None:
             if calls.is_view(func):
                 return func(*args, **kwargs)
-            self.key = calls.key_of(func, calls.tensors_in(args, kwargs), self._trained.model)
+            self.key = calls.key_of(func, args, kwargs, self._trained.model)
             self.gradients = frozenset(name for name, _ in self._trained.gradients())
             self.recorder = _FakeRecorder(self._trained, self._costs)
         return self.recorder.run(func, args, kwargs)

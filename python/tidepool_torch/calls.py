@@ -43,9 +43,13 @@ def name_of(func):
     return "the end" if func is None else str(func).removesuffix(".default")
 
 
-def key_of(func, tensors, model):
-    """What tells one kind of step from another: its first call."""
-    return (func, tuple((tuple(t.shape), t.dtype) for t in tensors), model.training,
+def key_of(func, args, kwargs, model):
+    """What tells one kind of step from another: its first call. One that makes tensors out of none,
+    a batch that the step draws, has its sizes among its other arguments."""
+    tensors = tensors_in(args, kwargs)
+    sizes = () if tensors else tuple(tuple(a) for a in (*args, *kwargs.values())
+                                     if isinstance(a, (list, tuple)))
+    return (func, tuple((tuple(t.shape), t.dtype) for t in tensors), sizes, model.training,
             torch.is_grad_enabled())
 
 

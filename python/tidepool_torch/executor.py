@@ -9,20 +9,13 @@ from torch import Tensor
 from . import calls, copy_threads
 from .blocks import Blocks
 from .errors import TidepoolError
+from .growth import Diverged, Growth
 from .reruns import KeptCall
 from .schedule import LEFT_ALONE, NOT_PASSING
 
 
 # Bytes that a call may make of which the plan knows nothing.
 BESIDE = 4096
-
-
-class Diverged(Exception):
-    """A call of PyTorch's is not the one that the plan expects: the op and the reason, in words."""
-
-    def __init__(self, func, reason):
-        name = func if isinstance(func, str) else calls.name_of(func)
-        super().__init__(f"({name}): {reason}")
 
 
 class DivergedBehind(Diverged):
@@ -52,6 +45,8 @@ class Executor:
         self.calls = [*schedule.calls, (None, None)]
         self.passing = [*schedule.passing, NOT_PASSING]
         self.by_value = kept.by_value
+        self.growth = Growth(schedule)
+        self.highest = schedule.highest
         self.blocks = Blocks(schedule, region, lambda: self._next)
         self.ours = self.blocks.ours
         self.copies = copy_threads.CopyThreads(
@@ -105,6 +100,7 @@ class Executor:
 
     def begin(self, storages):
         self.position = self._next = 0
+        self.growth.begin()
         self._unfinished = None
         self._uses_left = [count for _, count in self.schedule.endings]
         self._reruns_left = dict(self.schedule.reruns_of)
@@ -115,6 +111,8 @@ class Executor:
 
     def run(self, func, args, kwargs):
         """One call of PyTorch's. Diverged, with nothing of the call done, where it is another."""
+        if self.growth.spare < 0:
+            raise self.growth.outgrown(func)
         expected, action = self.calls[self.position]
         if expected is not func:
             tensors = calls.tensors_in(args, kwargs)
@@ -132,7 +130,9 @@ class Executor:
                 raise Diverged(func, "another tensor")
             self._check_written(func, args, kwargs)
         self.position += 1
-        return func(*args, **kwargs)
+        out = func(*args, **kwargs)
+        self.growth.look_at(self.position - 1, out, args, kwargs)
+        return out
 
     def may_pass(self, args, written):
         """Whether a call that the plan leaves alone is on nothing that the plan moves, nor changes
@@ -195,6 +195,8 @@ class Executor:
             left[t] -= 1
         if action.births:
             self._take_births(action, tensors, out)
+        else:
+            self.growth.look_at(self.position - 1, out, args, kwargs)
         if action.ends_late:
             # PyTorch lets go of it before the next call: then it is known who holds it.
             self._unfinished = i
@@ -239,6 +241,8 @@ class Executor:
 
     def end(self):
         """The rest of the schedule, behind the last call. Diverged where calls are missing."""
+        if self.growth.spare < 0:
+            raise self.growth.outgrown("the end")
         if self.schedule.where_it_is_next(None, self.position) is None:
             raise Diverged("the end", "instead of "
                            f"{calls.name_of(self.schedule.call_at(self.position)[0])}")

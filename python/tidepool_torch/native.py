@@ -54,7 +54,7 @@ def step_mode(gate):
 
 class NativeStepMode(StepMode):
     """Calls that the executor lets pass do not come here: the module counts them. The executor's
-    `position` is set before a call that does, and read behind it."""
+    `position` and `growth` are set before a call that does, and read behind it."""
 
     def __init__(self, gate, module):
         self._module = module
@@ -73,28 +73,38 @@ class NativeStepMode(StepMode):
         self._walk = executor
         if executor is not None:
             self._watched = self.watched(executor)
-            self._watched.position = executor.position
+            self._tell()
             self._module.start(self, executor.ours, executor.read_later, self._watched)
 
     def watched(self, executor):
         """What the module knows of an executor's calls; `passed` counts those that passed."""
         if executor not in self._all_watched:
-            self._all_watched[executor] = self._module.Watched(
-                [_as_watched(*call) for call in executor.calls])
+            growth = executor.growth
+            rows = [_as_watched(*call, made) for call, made in zip(executor.calls, growth.made)]
+            if executor.highest >= 0:
+                rows[executor.highest] = None
+            self._all_watched[executor] = self._module.Watched(rows, growth.least)
         return self._all_watched[executor]
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if self._walk is not None:
-            self._walk.position = self._watched.position
+        self._ask()
         try:
             return super().__torch_dispatch__(func, types, args, kwargs)
         finally:
-            if self._walk is not None:
-                self._watched.position = self._walk.position
+            self._tell()
 
-    def __exit__(self, *error):
+    def _ask(self):
         if self._walk is not None:
             self._walk.position = self._watched.position
+            self._walk.growth.spare = self._watched.spare
+
+    def _tell(self):
+        if self._walk is not None:
+            self._watched.position = self._walk.position
+            self._watched.spare = self._walk.growth.spare
+
+    def __exit__(self, *error):
+        self._ask()
         self._stop()
         return super().__exit__(*error)
 
@@ -106,12 +116,14 @@ class NativeStepMode(StepMode):
 call_it_as_it_is(NativeStepMode)
 
 
-def _as_watched(func, action):
+def _as_watched(func, action, made):
     """What the module is told of a call; None: it comes to Python."""
     if not isinstance(func, torch._ops.OpOverload) or action not in (None, LEFT_ALONE):
         return None
     if lists_of(func):
         return None  # one that comes is several of these
+    if made is not None and any(r.alias_info is not None for r in func._schema.returns):
+        return None  # which of its results are new is known with its arguments
     name, _, overload = func.name().partition(".")
     written = [position for position, _ in calls.writes(func)]
-    return name, overload, action is LEFT_ALONE, written
+    return name, overload, action is LEFT_ALONE, written, made

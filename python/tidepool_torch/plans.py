@@ -68,6 +68,10 @@ class Plans:
         if self._plain_seconds is None or seconds < self._plain_seconds:
             self._plain_seconds = seconds
 
+    def had_one(self, key):
+        """Whether steps of this kind had a plan, which they do not follow any more."""
+        return key in self._forgotten
+
     def never(self, key):
         """Steps of this kind have no plan, and none is to be looked for."""
         self._seen[key] = -math.inf
@@ -190,6 +194,7 @@ class Plans:
     def _add(self, key, program, peak, made, took, said=""):
         plan, kept = made
         executor = forms.make_executor(program, plan, kept, self._tier.region(plan.host_bytes))
+        executor.growth.room = peak - plan.info.device_bytes - program.small - kept.bytes
         planned = Planned(key, program, plan, kept, executor)
         self.ready.insert(0, planned)
         while len(self.ready) > _MOST_PLANS:

@@ -25,6 +25,7 @@ class StepProgram:
 
     def __init__(self, recording, name, min_bytes, time_scale, recompute, home):
         self.recording = recording
+        self.min_bytes = min_bytes
         self.tensors = [s for s in recording.storages
                         if s.bytes >= min_bytes and _has_a_life(s) and not s.hidden]
         self.tensor_of = {s.number: t for t, s in enumerate(self.tensors)}
@@ -73,7 +74,7 @@ class StepProgram:
     def _add_recorded(self, index, op, time_scale, recompute):
         accesses = [(self.tensor_of[n], mode) for n, mode in op.modes.items()
                     if n in self.tensor_of]
-        if not accesses:
+        if not accesses and op.workspace < self.min_bytes:
             # Nothing to decide about it: its time goes to the next op that there is.
             self._carried += op.time
             return

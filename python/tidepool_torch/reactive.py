@@ -126,6 +126,11 @@ class Reactive:
         """A budget that would do for what is on the device now."""
         return counts.live() - self.base + _SLACK
 
+    def over(self, size):
+        """Bytes that the training has above the budget with `size` more; up to _SLACK are none."""
+        over = 0 if counts.live is None else counts.live() - self.base + size - self.budget
+        return over if over > _SLACK else 0
+
     def _call(self, func, args, kwargs):
         if self.recorder is not None:
             return self.recorder.run(func, args, kwargs)

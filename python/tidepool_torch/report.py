@@ -18,6 +18,7 @@ class Report:
     planned_steps: int = 0
     plans_let_go: int = 0  # for newer ones, or because steps did not follow them
     divergences: int = 0
+    outgrown: int = 0  # of these, those that took more than the plan knew
     predicted_seconds: float = None
     predicted_overhead: float = None
     measured_seconds: float = None
@@ -39,6 +40,7 @@ class Report:
             lines[0] += f", not below the {takes}: it needs nothing" if needs_nothing else f" of {takes}"
         lines.append(f"{counted(self.steps, 'step')}, {self.planned_steps} of them planned, "
                      f"{self.divergences} left their plan"
+                     + (f", {self.outgrown} of them by what they took" if self.outgrown else "")
                      + (f"; plans let go: {self.plans_let_go}" if self.plans_let_go else ""))
         if self.measured_seconds is not None:
             times = self.measured_seconds / max(self.predicted_seconds, 1e-9)
@@ -82,10 +84,10 @@ class Done:
         self.stalled_seconds += planned.executor.stalled
 
 
-def report_of(peak, steps, divergences, plans, kept_by_kernels):
+def report_of(peak, steps, divergences, outgrown, plans, kept_by_kernels):
     """What all plans did is reported as a sum; times are of the one that ran last."""
     done, planned = plans.done(), plans.ready
-    report = Report(budget=peak, steps=steps, divergences=divergences,
+    report = Report(budget=peak, steps=steps, divergences=divergences, outgrown=outgrown,
                     plans_let_go=plans.let_go, kept_by_kernels=kept_by_kernels,
                     **dataclasses.asdict(done))
     if planned:

@@ -2,6 +2,7 @@
 
 import bisect
 import collections
+import itertools
 
 from . import calls
 from .list_ops import lists_of
@@ -16,21 +17,23 @@ _AHEAD = 32
 LEFT_ALONE = object()
 
 # In place of a call that the executor has to look at.
-NOT_PASSING = (None, None, False, -1)
+NOT_PASSING = (None, None, False, -1, None)
 
 
-def passing(func, action):
+def passing(func, action, made=None):
     if lists_of(func):
         return NOT_PASSING  # the call that comes is over all of the lists, this one over some
+    if made is not None and any(r.alias_info is not None for r in func._schema.returns):
+        return NOT_PASSING  # which of its results are new is known with its arguments
     run = getattr(func, "_op", func)
     if action is None:
-        return func, run, False, -1
+        return func, run, False, -1, made
     if any("Tensor" in str(a.type) and (a.kwarg_only or "List" in str(a.type))
            for a in func._schema.arguments):
         return NOT_PASSING  # they are among others than its arguments
     written = calls.writes(func)
     if action is LEFT_ALONE and len(written) <= 1:
-        return func, run, True, written[0][0] if written else -1
+        return func, run, True, written[0][0] if written else -1, made
     return NOT_PASSING
 
 
@@ -66,9 +69,11 @@ class StepSchedule:
                  a copy, and operands of reruns; all others stay PyTorch's
     calls        (op function, Action, LEFT_ALONE or None) for each call of the step; None: it makes
                  views at most
+    made         for each of these the bytes of its new results, where no Action compares them
     passing      for each of these (op function, what runs it, whether none of its arguments may be
-                 one of the plan's tensors, the argument that it writes or -1) where it may run at
-                 once, else NOT_PASSING
+                 one of the plan's tensors, the argument that it writes or -1, `made`) where it may
+                 run at once, else NOT_PASSING
+    highest      the call at which the plan has most on the device, and `highest_makes` what it makes
     ends[i]      placements of which instruction i is one of the last uses, as indices of `endings`
     endings      (placement, its uses): when all have been, its bytes are no longer needed
     copy_waits   instructions that one waits for which another thread runs
@@ -86,7 +91,11 @@ class StepSchedule:
         self._find_waits()
         self._find_calls()
         self._find_newest()
-        self.passing = [passing(*call) for call in self.calls]
+        self.made = [self._made_at(k) for k in range(len(self.calls))]
+        self.highest, self.highest_makes = self._find_highest()
+        self.passing = [passing(*call, made) for call, made in zip(self.calls, self.made)]
+        if self.highest >= 0:
+            self.passing[self.highest] = NOT_PASSING
 
     def op_at(self, position):
         """The recorded op that comes next at a call; the number of ops at the end."""
@@ -182,6 +191,7 @@ class StepSchedule:
     def _find_calls(self):
         """By recorded op: the instruction that PyTorch's own call is, and whether it runs again."""
         own, self.reruns_of = {}, collections.Counter()
+        self._own = own  # recorded op -> instruction
         for i, x in enumerate(self.instructions):
             index = -1 if x.is_copy else self.program.recorded[x.op]
             if index < 0:
@@ -216,6 +226,47 @@ class StepSchedule:
                 action = LEFT_ALONE
             self.calls.append((func, action))
         self._find_late()
+
+    def _made_at(self, position):
+        made = self.program.recording.dispatched[position][3]
+        action = self.calls[position][1]
+        if not made or (isinstance(action, Action) and action.births):
+            return None
+        return self._bytes_of(made)
+
+    def _bytes_of(self, numbers):
+        return sum(self.program.recording.storages[n].bytes for n in numbers)
+
+    def _find_highest(self):
+        """(position, bytes that the call takes more), (-1, 0) where the plan has no op of the
+        step's."""
+        load = self._load()
+        best = (-1, 0)
+        most = -1
+        for position, (_, index, _, made) in enumerate(self.program.recording.dispatched):
+            if index not in self._own:
+                continue
+            workspace = self.program.recording.ops[index].workspace
+            if load[self._own[index]] + workspace > most:
+                most = load[self._own[index]] + workspace
+                best = position, self._bytes_of(made) + workspace
+        return best
+
+    def _load(self):
+        """Bytes of placements on the device at each instruction."""
+        count = len(self.instructions)
+        change = [0] * (count + 1)
+        for p, first, last, goes_on in self.plan.lives:
+            placement = self.plan.placements[p]
+            if not placement.on_device:
+                continue
+            spans = [(first, last)]
+            if goes_on:
+                spans = [(0, count - 1)] if last >= first else [(0, last), (first, count - 1)]
+            for begin, end in spans:
+                change[begin] += placement.bytes
+                change[end + 1] -= placement.bytes
+        return list(itertools.accumulate(change[:count]))
 
     def _find_late(self):
         left = collections.Counter(self.accesses_left)

@@ -27,11 +27,15 @@ class StepMode(TorchDispatchMode):
             return NotImplemented  # so that the ops on what is inside arrive here
         walk = self.walk
         if walk is not None:
-            expected, run, looks, written = walk.passing[walk.position]
-            if expected is func and (not looks or walk.may_pass(args, written)):
+            expected, run, looks, written, made = walk.passing[walk.position]
+            if (expected is func and walk.growth.spare >= 0
+                    and (not looks or walk.may_pass(args, written))):
                 # Most calls: nothing of theirs is the plan's, and nothing can be left half-done.
                 walk.position += 1
-                return run(*args, **kwargs) if kwargs else run(*args)
+                out = run(*args, **kwargs) if kwargs else run(*args)
+                if made is not None:
+                    walk.growth.take(out, made)
+                return out
         groups = groups_of(func, args, kwargs or {}) if lists_of(func) else None
         gate = self._gate
         gate.closed = True

@@ -8,8 +8,9 @@ import weakref
 
 from . import advice, calls, refusals
 from .errors import BudgetInfeasible, HostTierFull, in_words, needed_in_words
-from .executor import Diverged, DivergedBehind
+from .executor import DivergedBehind
 from .forms import land
+from .growth import Diverged, Outgrown
 from .memory import counts
 from .native import step_mode
 from .primitives import SWAPS_ONLY, VIEWS_ARE_USES
@@ -72,6 +73,7 @@ class StepRunner:
         self.inside = False
         self.steps = 0
         self.divergences = 0
+        self.outgrown = 0  # of these, as they took more than the plan knew
 
     @property
     def peak(self):
@@ -118,8 +120,6 @@ class StepRunner:
         self._storages.own_what_is_due()
         if self.steps == 1:
             self._look_beside()
-        # Of ranks, what a call leaves may be a bucket or a gathered parameter.
-        self._reactive.learns = self.steps == 0 and not self._ranks.together
         # Before a view of a parameter is made, which would hold a storage that is to be replaced.
         ready = self._plans.ready
         self._fitting = (ready[0], self._storages.fitting(ready[0])) if ready else (None, None)
@@ -239,7 +239,7 @@ class StepRunner:
         tensors = calls.tensors_in(args, kwargs)
         if calls.not_of_the_step(tensors) or (calls.is_view(func) and not VIEWS_ARE_USES):
             return func(*args, **kwargs)
-        self._key = calls.key_of(func, tensors, self._trained.model)
+        self._key = calls.key_of(func, args, kwargs, self._trained.model)
         likely, fitting = self._fitting
         self._fitting = (None, None)
         for planned in self._plans.ready:
@@ -270,8 +270,11 @@ class StepRunner:
         self._mode.walk = None if SWAPS_ONLY else planned.executor
 
     def _run_planned(self, func, args, kwargs):
+        executor = self._running.executor
         try:
-            return self._running.executor.run(func, args, kwargs)
+            if executor.position == executor.highest:
+                self._look_at_highest(func, executor.schedule.highest_makes)
+            return executor.run(func, args, kwargs)
         except DivergedBehind as error:
             self._diverge(error)
             return error.out
@@ -279,11 +282,21 @@ class StepRunner:
             self._diverge(error)
             return self._mode.handle(func, args, kwargs)
 
-    def _use_reactive(self, also=()):
+    def _look_at_highest(self, func, makes):
+        """Where the plan has most on the device, what is there is compared with the budget."""
+        over = self._reactive.over(makes)
+        if over > 0:
+            raise Outgrown(func, f"{in_words(over)} more than the budget would be live here")
+
+    def _use_reactive(self, landed=None):
+        """`landed` is what a plan that the step has left had of it; None: it had none."""
         self._storages.leave_plan()
         record = None
         times = self._plans.times_seen(self._key)
-        is_recorded = not also and self._is_to_record(times)
+        is_recorded = landed is None and self._is_to_record(times)
+        # For other sizes kernels keep more. Of ranks, what a call leaves may be a bucket or a
+        # gathered parameter.
+        self._reactive.learns = (landed is not None or not times) and not self._ranks.together
         if is_recorded:
             self._storages.own()  # what numpy looked at between steps would stay in every plan
         persistent = self._trained.persistent()
@@ -292,9 +305,9 @@ class StepRunner:
                                             self._away.__contains__)
         kept = self._options.keep
         self._reactive.begin(
-            [(name, s) for name, _, s in persistent if name not in kept] + list(also),
+            [(name, s) for name, _, s in persistent if name not in kept] + (landed or []),
             [s for name, _, s in persistent if name in kept], record)
-        if self.peak is not None and not also and not times and self.steps == 1:
+        if self.peak is not None and landed is None and not times and self.steps == 1:
             self._say(f"step 1 runs reactively inside {in_words(self.peak)}")
         self._mode.handle = self._reactive.run if self.steps > 1 else self._run_first
 
@@ -311,6 +324,7 @@ class StepRunner:
     def _diverge(self, error):
         planned = self._leave_running()
         self.divergences += 1
+        self.outgrown += isinstance(error, Outgrown)
         at = planned.executor.schedule.op_at(planned.executor.position)
         self._say(f"step {self.steps} differs from the plan at op {at} {error}; running reactively",
                   once=str(error))
@@ -364,9 +378,10 @@ class StepRunner:
         self.base += max(0, counts.live() - before)
 
     def _go_on_without(self, key, error):
-        if not self._ranks.together:
+        if not self._ranks.together and not self._plans.had_one(key):
             raise error
-        # A rank that ended alone would leave the others waiting for it.
+        # A rank that ended alone would leave the others waiting for it, and a training that ran by a
+        # plan until now goes on.
         self._plans.never(key)
         self._say(f"{error}. Steps of these shapes run without a plan")
 

@@ -12,7 +12,8 @@ import torch
 
 from . import calls, primitives
 from .away import not_here
-from .executor import BESIDE, Diverged, DivergedBehind
+from .executor import BESIDE, DivergedBehind
+from .growth import Diverged, Growth
 from .primitives import NotMovable, StorageWeakRef, storage_of
 from .schedule import LEFT_ALONE
 
@@ -30,6 +31,8 @@ class SwapExecutor:
         self.calls = [*schedule.calls, (None, None)]  # what lies behind the last is no call
         self.moved_out = self.moved_in = self.reruns = 0
         self.stalled = 0.0  # seconds that copies took
+        self.growth = Growth(schedule)
+        self.highest = schedule.highest
         self._ours = {}  # `_cdata` of PyTorch's storage -> tensor
         self.position = 0
         self._reference = {}  # tensor -> PyTorch's storage
@@ -95,9 +98,12 @@ class SwapExecutor:
         """`storages` are those that enter() took."""
         self.position = self._next = 0
         self._left = dict(self.schedule.accesses_left)
+        self.growth.begin()
 
     def run(self, func, args, kwargs):
         """One call of PyTorch's. Diverged, with nothing of the call done, where it is another."""
+        if self.growth.spare < 0:
+            raise self.growth.outgrown(func)
         tensors = calls.tensors_in(args, kwargs)
         found = [self._ours.get(storage_of(t)._cdata) for t in tensors]
         expected, _ = self.calls[self.position]
@@ -113,7 +119,9 @@ class SwapExecutor:
         action = self.calls[self.position][1]
         if action is None or action is LEFT_ALONE:
             self.position += 1
-            return func(*args, **kwargs)
+            out = func(*args, **kwargs)
+            self.growth.look_at(self.position - 1, out, args, kwargs)
+            return out
         for place, shape in action.op.shapes:
             if tensors[place].shape != shape:
                 raise Diverged(func, f"other sizes {tuple(tensors[place].shape)} instead of "
@@ -122,6 +130,8 @@ class SwapExecutor:
 
     def end(self):
         """The rest of the schedule, behind the last call. Diverged where calls are missing."""
+        if self.growth.spare < 0:
+            raise self.growth.outgrown("the end")
         if self.schedule.where_it_is_next(None, self.position) is None:
             raise Diverged("the end", "instead of "
                            f"{calls.name_of(self.calls[self.position][0])}")
@@ -166,6 +176,8 @@ class SwapExecutor:
             self._left[t] -= 1
         if action.births:
             self._take_births(action, tensors, out)
+        else:
+            self.growth.look_at(self.position - 1, out, args, kwargs)
         try:
             self._end_lives(i)
         except NotMovable as error:

@@ -1,0 +1,128 @@
+"""Steps that take more than the recorded one though their first call is the same."""
+
+import contextlib
+import gc
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import models
+import tidepool_torch as tidepool
+from tidepool_torch.planner import smallest_budget
+from tidepool_torch.planning import machine_of
+from tidepool_torch.program import StepProgram
+from training import Ran, Style, differences, one_step, state_of
+
+ROWS = 1024
+
+
+class Masked(nn.Module):
+    """Few of the rows go through the head: how many is known from values only."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(*[nn.Sequential(nn.Linear(128, 256), nn.GELU(),
+                                                  nn.Linear(256, 128)) for _ in range(4)])
+        self.head = nn.Linear(128, 1000)
+
+    def forward(self, x, mask):
+        return self.head(self.body(x)[mask])
+
+
+def masked():
+    model = Masked()
+    return models.Training(model, torch.optim.AdamW(model.parameters()), None, None)
+
+
+def train(chosen, peak, between=lambda number: None):
+    """Steps with so many chosen rows each: what came of it, and the report; peak None: plainly."""
+    gc.collect()  # else it goes later, and counts as room
+    training = models.make(masked)
+    torch.manual_seed(5)
+    budget = None
+    if peak is not None:
+        budget = tidepool.fit(training.model, training.optimizer, peak=peak, evaluations=30)
+    losses, kept = [], []
+    for number, count in enumerate(chosen):
+        x, y = torch.randn(ROWS, 128), torch.randint(1000, (ROWS,))
+        mask = torch.arange(ROWS) < count
+        kept.append(between(number))
+        with budget.step() if budget else contextlib.nullcontext():
+            loss = F.cross_entropy(training.model(x, mask), y[mask])
+            loss.backward()
+            training.optimizer.step()
+            training.optimizer.zero_grad()
+        losses.append(loss.item())
+    report = budget.report() if budget else None
+    if budget:
+        budget.close()
+    return Ran(losses, state_of(training)), report
+
+
+def checked(chosen, peak, between=lambda number: None):
+    ran, report = train(chosen, peak, between)
+    assert differences(train(chosen, None)[0], ran) == []
+    return report
+
+
+def test_a_step_whose_results_outgrow_the_recorded_ones_goes_on_reactively(capfd):
+    report = checked([50] * 4 + [900] * 6, "60%")
+    assert report.divergences == report.outgrown == 3
+    assert ", 3 of them by what they took" in str(report)
+    said = capfd.readouterr().err
+    assert "more than the recorded ones, the budget has" in said
+    assert "step 6 needed" in said  # a thing that this budget has no room for
+
+
+def test_results_may_be_larger_where_the_budget_has_room():
+    report = checked([60] * 4 + [61, 59, 65, 60], "97%")
+    assert report.divergences == 0 and report.planned_steps == 6
+
+
+def test_what_a_script_keeps_more_is_seen_where_the_plan_has_most(capfd):
+    report = checked([50] * 7, "75%",
+                     lambda number: torch.ones(3 << 18) if number == 4 else None)
+    assert report.outgrown > 0
+    assert "more than the budget would be live here" in capfd.readouterr().err
+
+
+def test_a_batch_made_in_the_step_has_a_plan_for_each_size():
+    def run(inside):
+        gc.collect()
+        training = models.make(masked)
+        torch.manual_seed(5)
+        budget = tidepool.fit(training.model, training.optimizer, peak="11MiB", evaluations=30,
+                              report=False) if inside else None
+        losses, keys = [], set()
+        for rows in [512] * 4 + [1024] * 4:
+            with budget.step() if inside else contextlib.nullcontext():
+                x = torch.randn([rows, 128])
+                loss = training.model(x, slice(None, 50)).square().mean()
+                loss.backward()
+                training.optimizer.step()
+                training.optimizer.zero_grad()
+            losses.append(loss.item())
+            if inside:
+                keys |= {p.key for p in budget._plans}
+        report = budget.report() if inside else None
+        if inside:
+            budget.close()
+        return Ran(losses, state_of(training)), report, keys
+
+    ran, report, keys = run(True)
+    assert differences(run(False)[0], ran) == []
+    assert report.divergences == 0 and len(keys) == 2
+
+
+def test_scratch_of_an_op_on_small_tensors_is_in_the_program():
+    training = models.make(models.tiny_gpt)
+    with tidepool.fit(training.model, training.optimizer, peak="60%", evaluations=30, min_bytes=4096,
+                      report=False) as budget:
+        for number in range(2):
+            one_step(training, number, Style(), budget.step)
+        program = budget._plans[0].program
+    op = next(op for op in program.recording.ops if not set(op.modes) & set(program.tensor_of))
+    op.workspace = 32 << 20
+    again = StepProgram(program.recording, "step", 4096, 1.0, True, True)
+    assert smallest_budget(again.json, machine_of(2e9, 2e9))[0] >= 32 << 20

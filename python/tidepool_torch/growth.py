@@ -1,0 +1,52 @@
+"""Results that no plan moves, held against those of the recorded step: sizes may depend on values."""
+
+import torch
+
+from . import calls
+from .compat import storage_of
+from .errors import in_words
+
+
+class Diverged(Exception):
+    """A call of PyTorch's is not the one that the plan expects: the op and the reason, in words."""
+
+    def __init__(self, func, reason):
+        name = func if isinstance(func, str) else calls.name_of(func)
+        super().__init__(f"({name}): {reason}")
+
+
+class Outgrown(Diverged):
+    """The step takes more than the plan knows of, and than the budget has."""
+
+
+class Growth:
+    """`room`: bytes that new results of a step may have above the recorded ones, all together, as the
+    budget has them left; `spare`: what of it is left in this step. Smaller ones than tensors of the
+    program are not looked at."""
+
+    def __init__(self, schedule):
+        self.made = [*schedule.made, None]  # behind the last call is none
+        self.least = schedule.program.min_bytes
+        self.room = self.spare = 0
+
+    def begin(self):
+        self.spare = self.room
+
+    def look_at(self, position, out, args, kwargs):
+        """At what the call at `position` made."""
+        made = self.made[position]
+        if made is not None:
+            self.take(out, made, [storage_of(t)._cdata for t in calls.tensors_in(args, kwargs)])
+
+    def take(self, out, made, known=()):
+        """`made` bytes were recorded of its new results; `known` are `_cdata` of other storages."""
+        if isinstance(out, torch.Tensor) and not known:
+            size = storage_of(out).nbytes()
+        else:
+            size = sum(s.nbytes() for s in calls.fresh_storages(out, known))
+        if size > made and size >= self.least:
+            self.spare -= size - made
+
+    def outgrown(self, func):
+        return Outgrown(func, f"results before it have {in_words(self.room - self.spare)} more than "
+                              f"the recorded ones, the budget has {in_words(self.room)} left")
