@@ -81,10 +81,45 @@ def test_results_may_be_larger_where_the_budget_has_room():
 
 
 def test_what_a_script_keeps_more_is_seen_where_the_plan_has_most(capfd):
-    report = checked([50] * 7, "75%",
-                     lambda number: torch.ones(3 << 18) if number == 4 else None)
-    assert report.outgrown > 0
-    assert "more than the budget would be live here" in capfd.readouterr().err
+    kept = 3 << 20
+    report = checked([50] * 9, "75%",
+                     lambda number: torch.ones(kept // 4) if number == 4 else None)
+    assert report.outgrown == 1 and report.planned_steps == 9 - 2 - 1 - 1
+    assert "would be live here; the script's largest tensors: 3.0 MiB [786432]" in (
+        capfd.readouterr().err)
+
+
+def test_what_a_script_keeps_of_a_step_is_planned_around(capfd):
+    """Features that a hook keeps from the fifth step on, until the next one."""
+    def run(inside):
+        gc.collect()
+        training = models.make(masked)
+        torch.manual_seed(5)
+        budget = tidepool.fit(training.model, training.optimizer, peak="75%",
+                              evaluations=30) if inside else None
+        features, losses, live = [], [], []
+        for number in range(9):
+            if number == 4:
+                for block in training.model.body:
+                    block.register_forward_hook(
+                        lambda module, args, out: features.append(out.detach()))
+            x = torch.randn(ROWS, 128)
+            with budget.step() if inside else contextlib.nullcontext():
+                features.clear()
+                loss = training.model(x, slice(None, 50)).square().mean()
+                loss.backward()
+                training.optimizer.step()
+                training.optimizer.zero_grad()
+            losses.append(loss.item())
+        if inside:
+            report, program = budget.report(), budget._plans[0].program
+            assert report.planned_steps == 9 - 2 - 1 and report.plans_let_go == 1
+            assert program.recording.left_behind() >= 2 << 20 and program.recording.held == 0
+            budget.close()
+        return Ran(losses, state_of(training))
+
+    assert differences(run(False), run(True)) == []
+    assert "step 5 ends with 2." in capfd.readouterr().err
 
 
 def test_a_batch_made_in_the_step_has_a_plan_for_each_size():

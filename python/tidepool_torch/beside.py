@@ -4,17 +4,27 @@ import gc
 
 import torch
 
+from . import primitives
+from .errors import in_words
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
 
 
-def storages_in_python():
-    """Storages of every tensor in memory that Python knows, each once."""
+_MOST_NAMED = 3
+
+
+def _tensors_in_python():
+    """One of each storage in memory."""
     found = {}
     for tensor in [o for o in gc.get_objects() if type(o) in (torch.Tensor, torch.nn.Parameter)]:
         if tensor.device.type == "cpu" and tensor.layout == torch.strided:
-            found[storage_of(tensor)._cdata] = storage_of(tensor)
+            found[storage_of(tensor)._cdata] = tensor
     return found.values()
+
+
+def storages_in_python():
+    """Storages of every tensor in memory that Python knows, each once."""
+    return [storage_of(tensor) for tensor in _tensors_in_python()]
 
 
 class Beside:
@@ -28,6 +38,16 @@ class Beside:
                         if s._cdata not in mine}
         self.base = self._first_base = counts.live() - sum(mine.values()) - more
         self.kept_by_kernels = 0
+
+    def largest(self, known):
+        """The largest tensors of a script's that are of the training, but for storages `known`, in
+        words."""
+        known = {s._cdata for s in known}
+        found = [t for t in _tensors_in_python() if storage_of(t)._cdata not in known
+                 and storage_of(t)._cdata not in self._others]
+        found.sort(key=lambda t: -primitives.nbytes(storage_of(t)))
+        return ", ".join(f"{in_words(primitives.nbytes(storage_of(t)))} {list(t.shape)}"
+                         for t in found[:_MOST_NAMED])
 
     def look_again(self, is_away, of_step=()):
         """In and behind the first step it is known better: PyTorch's kernels have taken what they

@@ -10,6 +10,8 @@ from .errors import in_words
 class Diverged(Exception):
     """A call of PyTorch's is not the one that the plan expects: the op and the reason, in words."""
 
+    for_good = False  # whether later steps of this kind will not follow the plan either
+
     def __init__(self, func, reason):
         name = func if isinstance(func, str) else calls.name_of(func)
         super().__init__(f"({name}): {reason}")
@@ -17,6 +19,12 @@ class Diverged(Exception):
 
 class Outgrown(Diverged):
     """The step takes more than the plan knows of, and than the budget has."""
+
+
+class Held(Outgrown):
+    """More is there than the plan knows of."""
+
+    for_good = True
 
 
 class Growth:

@@ -70,9 +70,11 @@ def infeasible(program, machine, peak, beside, error, options, host=None):
             "of the host the closer it comes to that. Next: a larger host=, host_dir= for a file, "
             "or a larger budget", error.smallest and smallest)
     who, what = needs_of(program, op, floor)
+    held = program.recording.held
     return BudgetInfeasible(
         f"cannot train inside {in_words(peak)}: {who} needs {in_words(floor)} at once: {what}; small "
-        f"tensors {in_words(program.small)} beside it; smallest budget "
+        f"tensors {in_words(program.small - held)} beside it"
+        f"{f', {in_words(held)} that the script holds' if held else ''}; smallest budget "
         f"{needed_in_words(smallest)}. Next: {next_of(program, op)}", smallest)
 
 

@@ -31,6 +31,7 @@ class Planned:
         self.gradients = None  # names of those that are there when it begins; None: whichever
         self.steps = 0
         self.seconds = []
+        self.known = None  # bytes that are live behind a step of it, once one was
 
 
 class Plans:
@@ -85,12 +86,16 @@ class Plans:
         any more: the next one is recorded, but not without end where each differs from the one
         before."""
         planned.diverged += 1
-        if planned.diverged != _DIVERGED_TOO_OFTEN:
-            return
+        if planned.diverged == _DIVERGED_TOO_OFTEN:
+            self.is_over(planned)
+
+    def is_over(self, planned):
+        """The next step of this kind is recorded anew; False where that came too often."""
         times = self._forgotten.get(planned.key, 0)
         if times < _MOST_PLANS:
             self._forgotten[planned.key] = times + 1
             self._let_go(planned)
+        return times < _MOST_PLANS
 
     def drop(self, planned):
         self.ready.remove(planned)

@@ -20,8 +20,8 @@ def _has_a_life(storage):
 class StepProgram:
     """`tensors[t]` is the StorageRecord of tensor t, `tensor_of` the way back by storage number;
     `recorded[o]` is the recorded op of op o, -1 for one that the step does not run. `small` is the
-    most that storages take at once which are not in the program, and
-    collectives on threads of their own."""
+    most that storages take at once which are not in the program,
+    collectives on threads of their own, and what the script holds."""
 
     def __init__(self, recording, name, min_bytes, time_scale, recompute, home):
         self.recording = recording
@@ -32,7 +32,7 @@ class StepProgram:
         # Made in the step, to live on: the optimizer's state, in a first step that was not run.
         self.unborn = {t for t, s in enumerate(self.tensors) if s.persistent and s.born >= 0}
         self.recorded = []
-        self.small = self._most_small() + recording.scratch
+        self.small = self._most_small() + recording.scratch + recording.held
         self._ops = []
         self._position = {}  # recorded op -> op
         self._fed_by = {}  # tensor from before the step -> op

@@ -82,6 +82,7 @@ class Recording:
         self.dispatched = []
         self.notes = []
         self.scratch = 0  # that threads of others take beside the ops
+        self.held = 0  # by the script, behind the step, which no op of it has seen
         self.switched = False  # a switch of the process was turned within the step
 
     def compute_time(self):
@@ -98,6 +99,11 @@ class Recording:
     def peak(self):
         """Most bytes that the step holds at once, all storages and workspaces counted."""
         return self._peak()[0]
+
+    def left_behind(self):
+        """Bytes of what the step leaves beside what lives from step to step."""
+        return sum(block_bytes(s.bytes) for s in self.storages
+                   if s.freed is None and not s.persistent)
 
     def _peak(self):
         """That, and the op at which it is so."""

@@ -6,14 +6,15 @@ import threading
 import time
 import weakref
 
-from . import advice, calls, refusals
+from . import advice, calls, primitives, refusals
 from .errors import BudgetInfeasible, HostTierFull, in_words, needed_in_words
 from .executor import DivergedBehind
 from .forms import land
-from .growth import Diverged, Outgrown
-from .memory import counts
+from .growth import Diverged, Held, Outgrown
+from .memory import block_bytes, counts
 from .native import step_mode
 from .primitives import SWAPS_ONLY, VIEWS_ARE_USES
+from .reactive import SLACK as NOISE
 from .step_mode import InterruptGate
 
 
@@ -142,6 +143,34 @@ class StepRunner:
         return (not self._outgrown and len(ready) == 1 and self._ranks.agreed
                 and not ready[0].ahead and not self._away and not ready[0].executor.schedule.managed)
 
+    def _look_behind(self, planned):
+        """What a script holds on to is in no plan that was made before: it is over then."""
+        if planned.ahead or counts.live is None:
+            return
+        recording = planned.program.recording
+        if planned.known is None:
+            planned.known = self._known_behind(recording)
+        more = counts.live() - self.base - planned.known - recording.held
+        if more <= NOISE:
+            return
+        self._storages.leave_plan()
+        largest = self._largest()
+        again = self._plans.is_over(planned)
+        self._home()
+        self._say(f"step {self.steps} ends with {in_words(more)} more than its plan knows of; {largest}. "
+                  + ("Steps are planned anew, from the next one" if again else
+                     "Next: keep less of a step, or a larger budget"))
+
+    def _largest(self):
+        known = self._trained.persistent()
+        return f"the script's largest tensors: {self._beside.largest(s for _, _, s in known)}"
+
+    def _known_behind(self, recording):
+        """Bytes that are live behind a step as it was recorded."""
+        here = {s._cdata: block_bytes(primitives.nbytes(s)) for _, _, s in self._trained.persistent()
+                if not self._storages.is_away(s)}
+        return sum(here.values()) + recording.left_behind()
+
     def _look_at_peak(self):
         """Behind a step whose ops were not looked at: where it took much more than the recorded
         one, those of the next steps are."""
@@ -173,6 +202,7 @@ class StepRunner:
                 self._running.executor.end()
                 self._running.diverged = 0
                 self._count_planned()
+                self._look_behind(self._running)
                 return None
             except Diverged as error:
                 self._diverge(error)
@@ -286,7 +316,8 @@ class StepRunner:
         """Where the plan has most on the device, what is there is compared with the budget."""
         over = self._reactive.over(makes)
         if over > 0:
-            raise Outgrown(func, f"{in_words(over)} more than the budget would be live here")
+            raise Held(func, f"{in_words(over)} more than the budget would be live here; "
+                             f"{self._largest()}")
 
     def _use_reactive(self, landed=None):
         """`landed` is what a plan that the step has left had of it; None: it had none."""
@@ -334,6 +365,8 @@ class StepRunner:
         self._use_reactive(landed)
         if planned.ahead:
             self.first.end(planned.key)
+        elif error.for_good:
+            self._plans.is_over(planned)
         else:
             self._plans.was_left(planned)
 
@@ -396,6 +429,9 @@ class StepRunner:
         if self.peak is None and self._is_partial():
             return None
         self.settle(recording)
+        if counts.live is not None and self._plans.had_one(self._key):
+            held = counts.live() - self.base - self._known_behind(recording)
+            recording.held = held if held > NOISE else 0
         return self._plans.program_of(self._key, recording, self.peak, self.room())
 
     def settle(self, recording):
