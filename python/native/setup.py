@@ -2,15 +2,22 @@
 
 import os
 
-from setuptools import setup
-from setuptools.command.build_py import build_py
+import setuptools
+
+# pip asks for no version with --no-build-isolation, and setup.py for none at all.
+if int(setuptools.__version__.partition(".")[0]) < 61:
+    raise SystemExit("the native module is built by setuptools 61 or newer, and this is "
+                     f"{setuptools.__version__}. Next: pip install --upgrade setuptools")
+
+from setuptools.command.build_py import build_py  # noqa: E402
 
 try:
     import torch
     from torch.utils.cpp_extension import BuildExtension, CppExtension
 except ImportError as error:
-    raise SystemExit("tidepool-torch-native is built against the torch that is installed. Next: pip "
-                     f"install --no-build-isolation, where torch is ({error})") from error
+    raise SystemExit("the native module is built against the torch that is installed. Next: pip install "
+                     "--no-index --no-build-isolation and this folder, where torch is "
+                     f"({error})") from error
 
 
 class WithTorch(build_py):
@@ -24,7 +31,7 @@ class WithTorch(build_py):
             file.write(f"TORCH = {str(torch.__version__)!r}\n")
 
 
-setup(
+setuptools.setup(
     ext_modules=[CppExtension(
         "tidepool_torch_native._native", ["module.cpp", "observer.cpp"],
         depends=["delegate.h", "observer.h"],

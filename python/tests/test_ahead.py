@@ -18,6 +18,7 @@ import test_zoo
 import tidepool_torch as tidepool
 from tidepool_torch import ahead, calls
 from tidepool_torch.costs import measured_costs
+from tidepool_torch.errors import needed_in_words
 from tidepool_torch.memory import counts, hook_is_loaded
 from tidepool_torch.planning import machine_of
 from tidepool_torch.recording import Recorder
@@ -51,13 +52,13 @@ def recorded(training, step):
         if not recorders and calls.is_view(func):
             return func(*args, **kwargs)
         if not recorders:
-            recorders.append(Recorder(trained.persistent(), trained.gradients()))
+            recorders.append(Recorder(trained.persistent(), trained.gradients))
         return recorders[0].run(func, args, kwargs)
 
     mode.handle = run
     with mode:
         step()
-    return recorders[0].finish(trained.gradients())
+    return recorders[0].finish()
 
 
 def ops_of(recording):
@@ -103,12 +104,12 @@ def test_a_hidden_write_is_found():
         library.impl("quiet", lambda x, hidden: (x * 2, hidden.add_(1))[0],
                      "CompositeExplicitAutograd")
         x, hidden = torch.ones(8), torch.zeros(8)
-        recorder = Recorder([], [])
+        recorder = Recorder([], list)
         mode = StepMode(InterruptGate())
         mode.handle = recorder.run
         with torch.no_grad(), mode:
             torch.ops.tidepool_tests.quiet(x, hidden)
-    recording = recorder.finish([])
+    recording = recorder.finish()
     assert recording.notes == ["tidepool_tests::quiet writes an argument that its schema does not "
                                "mark"]
 
@@ -143,7 +144,7 @@ def test_plan_leaves_no_trace(name):
     assert found.feasible and found.swapped_tensors + found.recomputed_ops > 0
     assert 0 < found.floor <= found.budget < found.unlimited_peak
     assert found.predicted_overhead > 0 and found.predicted_seconds > 0
-    assert f"floor {found.floor / 1024:.1f} KiB" in str(found)
+    assert f"floor {needed_in_words(found.floor)}" in str(found)
     assert copies_of(training) == before
     after = python_state(training)
     assert all(after[n].keys() == attributes[n].keys()

@@ -91,6 +91,12 @@ def test_doctor_and_import_without_torch(tmp_path):
     assert "Next: pip install torch (2.12 or newer)" in done.stderr
 
 
+def test_the_package_runs_as_the_program(tmp_path):
+    done = start([sys.executable, "-m", "tidepool_torch", "doctor"], tmp_path)
+    assert done.returncode == 0 and "libtidepool" in done.stdout
+    assert start([sys.executable, "-m", "tidepool_torch"], tmp_path).returncode == 2
+
+
 def test_doctor_with_a_torch_that_does_not_load(tmp_path):
     (tmp_path / "torch.py").write_text("raise ImportError('libcufile.so.0: no such file')\n")
     done = start([sys.executable, "-m", "tidepool_torch.cli", "doctor"], tmp_path,

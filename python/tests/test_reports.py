@@ -78,6 +78,22 @@ def test_exports(tmp_path, name):
     budget.close()
 
 
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_page_shows_gradients_that_are_gone_behind_the_step(tmp_path, fused):
+    model = models.make(models.tiny_gpt).model
+    optimizer = torch.optim.AdamW(model.parameters(), fused=fused)
+    training = models.Training(model, optimizer, models.make(models.tiny_gpt).batch,
+                               models.make(models.tiny_gpt).loss)
+    with fit(training) as budget:
+        for n in range(3):
+            one_step(training, n, STYLE, budget.step)
+        kinds = {s.name.partition(".")[2]: s.kind
+                 for s in budget._plans[0].program.recording.storages}
+        budget.export(tmp_path / "plan.svg")
+    assert all(kinds[f"{n}.grad"] == "gradient" for n, _ in model.named_parameters())
+    assert "gradient</text>" in (tmp_path / "plan.svg").read_text()
+
+
 def test_verify_compares_the_users_own_steps():
     training, budget = trained(models.odd)
     batch = training.batch(70)

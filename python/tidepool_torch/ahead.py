@@ -23,6 +23,7 @@ from .costs import measured_costs, unreduced_bytes
 from .errors import TidepoolError
 from .forked import CopyFailed, in_copy
 from .list_ops import groups_of, joined, lists_of
+from .memory import block_bytes
 from .primitives import storage_of
 from .program import StepProgram
 from .recording import UPDATE, WRITE, Recorder
@@ -113,7 +114,7 @@ def _record(trained, step, fake_mode, costs, beat):
         step()
     if watch.recorder is None:
         raise CannotPlanAhead("the step runs no op")
-    recording = watch.recorder.finish(trained.gradients())
+    recording = watch.recorder.finish()
     return FakeStep(recording, watch.key, watch.gradients)
 
 
@@ -164,16 +165,18 @@ class _Watch(TorchDispatchMode):
 
 
 class _FakeRecorder(Recorder):
+    _inexact = 0
+
     def __init__(self, trained, costs):
         self._trained = trained
         self._costs = costs
         with unset_fake_temporarily():
-            super().__init__(trained.persistent(), trained.gradients())
+            super().__init__(trained.persistent(), trained.gradients)
         for identity, record in self._known.items():
             record.pinned = identity in trained.unmovable
 
-    def finish(self, gradients):
-        recording = super().finish(gradients)
+    def finish(self):
+        recording = super().finish()
         for name, kind, storage in self._trained.persistent():
             record = self._known.get(storage._cdata)
             if record is not None and record.born >= 0:
@@ -213,8 +216,9 @@ class _FakeRecorder(Recorder):
     def _measured(self, func, args, kwargs, tensors):
         out = func(*args, **kwargs)
         have = {storage_of(t)._cdata for t in tensors}
-        made = sum(s.nbytes() for s in calls.fresh_storages(out, have))
-        made = max(made, unreduced_bytes(func, tensors))
+        unreduced = unreduced_bytes(func, tensors)
+        made = sum(block_bytes(max(s.nbytes(), unreduced))
+                   for s in calls.fresh_storages(out, have))
         most = made + self._costs.workspace(func, tensors, out)
         draws = torch.Tag.nondeterministic_seeded in func.tags
         return out, self._costs.time(func, args, kwargs, tensors, out), most, draws

@@ -138,7 +138,7 @@ def _native():
         return Finding("native module", False, "no torch", needed=False)
     module, found = native.find()
     return Finding("native module", module is not None, found,
-                   "" if module else f"only speed is lost; {native.HOW_TO_BUILD}", False)
+                   "" if module else f"only speed is lost; {native.how_to_build()}", False)
 
 
 def _host():

@@ -11,10 +11,14 @@ import os
 
 _M_MMAP_THRESHOLD = -3
 _OWN_MAPPING = 128 << 10
+_LARGEST_HOLE = 1 << 30  # at a time
 _PAGE = 4096
 _HEADER = 112  # of a block that is aligned to 64 bytes, at most
 
 _c = ctypes.CDLL(None)
+_c.malloc.argtypes = (ctypes.c_size_t,)
+_c.malloc.restype = ctypes.c_void_p
+_c.free.argtypes = (ctypes.c_void_p,)
 
 
 class _MallInfo(ctypes.Structure):
@@ -26,10 +30,13 @@ class _MallInfo(ctypes.Structure):
 class _LibraryCounts:
     """Live bytes by mallinfo2, peaks by resident memory."""
 
+    inexact = 32 * _PAGE  # so many pages each processor counts before the kernel adds them up
+
     def __init__(self):
         self._info = _c.mallinfo2
         self._info.restype = _MallInfo
         self._info.argtypes = ()
+        self._in_holes = 0
         self._open()
         # What is open in a child of fork() are the figures of its parent.
         os.register_at_fork(after_in_child=self._open)
@@ -44,13 +51,39 @@ class _LibraryCounts:
 
     def live(self):
         info = self._info()
-        return info.hblkhd + info.uordblks
+        return info.hblkhd + info.uordblks - self._in_holes
+
+    def without_holes(self):
+        """While what is returned lives, no freed part of the heap serves a large block: its pages may
+        be resident, so that nobody would see that a call takes them."""
+        give_back_at_once()
+        return _Filled(self)
+
+    def fill_holes(self):
+        """Takes such parts, the largest first: blocks for which the heap did not grow."""
+        blocks = []
+        size = _LARGEST_HOLE
+        while size >= _OWN_MAPPING:
+            before = self._info()
+            block = _c.malloc(size)
+            now = self._info()
+            if block and (now.hblks, now.arena) == (before.hblks, before.arena):
+                blocks.append(block)
+                self._in_holes += now.uordblks - before.uordblks
+            else:
+                _c.free(block)
+                size //= 2
+        return blocks
+
+    def free_holes(self, blocks):
+        before = self._info()
+        for block in blocks:
+            _c.free(block)
+        self._in_holes -= before.uordblks - self._info().uordblks
 
     def begin(self):
         if not self.measures_peaks:
             return None
-        # Pages of freed blocks that stay resident would serve the call without a trace.
-        _c.malloc_trim(0)
         self._reset.write(b"5")
         return self._resident(b"VmRSS:")
 
@@ -64,10 +97,22 @@ class _LibraryCounts:
         return int(text[at:text.index(b"kB", at)].split()[1]) << 10
 
 
+class _Filled:
+    """Blocks in holes of the heap, which nobody touches and no count has."""
+
+    def __init__(self, counts):
+        self._counts = counts
+        self._blocks = counts.fill_holes()
+
+    def __del__(self):
+        self._counts.free_holes(self._blocks)
+
+
 class _HookCounts:
     """Both by the preloaded allocator hook, to the byte; it can refuse above a limit too."""
 
     measures_peaks = True
+    inexact = 0
 
     def __init__(self):
         for name in ("tp_hook_live", "tp_hook_peak", "tp_hook_highest", "tp_hook_refused"):
@@ -89,11 +134,15 @@ class _HookCounts:
     def most_since(self, begun):
         return max(0, self.peak() - begun)
 
+    def without_holes(self):
+        return None
+
 
 class _NoCounts:
     """On a C library other than glibc: the caller counts what it knows of."""
 
     measures_peaks = False
+    inexact = 0
     live = None
 
     def begin(self):
@@ -101,6 +150,9 @@ class _NoCounts:
 
     def most_since(self, begun):
         return 0
+
+    def without_holes(self):
+        return None
 
 
 def hook_is_loaded():

@@ -15,9 +15,7 @@ from .list_ops import lists_of
 from .schedule import LEFT_ALONE
 from .step_mode import StepMode, call_it_as_it_is
 
-# pip takes one that it built before, for another torch, unless told not to.
-HOW_TO_BUILD = ("pip install --no-build-isolation --no-cache-dir --force-reinstall "
-                "tidepool-torch-native")
+_FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native")
 
 _found = None  # (module or None, in words), once looked for
 
@@ -30,6 +28,15 @@ def find():
     if _found is None:
         _found = _look()
     return _found
+
+
+def how_to_build():
+    """A command, without the module's name: whoever takes that name in a registry would be run."""
+    # pip takes one that it built before, for another torch, unless told not to.
+    command = "pip install --no-index --no-build-isolation --no-cache-dir --force-reinstall"
+    if os.path.isdir(os.path.join(_FOLDER, "tidepool_torch_native")):
+        return f"{command} {_FOLDER}"
+    return f"{command} ./python/native, in Tidepool's source"
 
 
 def _look():

@@ -55,7 +55,8 @@ def _plan_of_nothing(program, machine, options, plan_by):
 
 def infeasible(program, machine, peak, beside, error, options, host=None):
     floor, op = planner.smallest_budget(program.json, machine)
-    smallest = max(error.smallest, floor) + program.small + beside
+    smallest = (max(error.smallest, floor) + program.small + beside
+                + program.recording.inexact)
     if (floor + program.small + beside <= peak and not SWAPS_ONLY
             and not (options.swap and options.recompute)):
         only = "copies" if options.swap else "computes again"

@@ -138,7 +138,8 @@ class Plans:
         except NothingToPlan:
             self.never(key)
             if recording.peak() > peak:
-                raise nothing_may_move(recording.peak(), peak, o.min_bytes) from None
+                raise nothing_may_move(recording.peak() + recording.inexact, peak,
+                                       o.min_bytes) from None
             return None
         self.know_machine(room)
         if (peak < recording.peak() and

@@ -91,8 +91,8 @@ class RankRecorder(Recorder):
         self._filled_from = []  # (storage, op that copies it to a bucket)
         self._scratch = Scratch()
 
-    def finish(self, gradients):
-        recording = super().finish(gradients)
+    def finish(self):
+        recording = super().finish()
         self._keep_on_device()
         for number in self._elsewhere:
             recording.storages[number].pinned = True

@@ -23,7 +23,7 @@ def record(model, optimizers, step, name, min_bytes, recompute):
     start = time.perf_counter()
     step()
     seconds = time.perf_counter() - start
-    recorder = Recorder(trained.persistent(), trained.gradients())
+    recorder = Recorder(trained.persistent(), trained.gradients)
     gate = InterruptGate()
     mode = StepMode(gate)
 
@@ -35,7 +35,7 @@ def record(model, optimizers, step, name, min_bytes, recompute):
     mode.handle = run
     with gate, mode:
         step()
-    recording = recorder.finish(trained.gradients())
+    recording = recorder.finish()
     scale = max(1.0, seconds * 1e9 / max(recording.compute_time(), 1))
     return StepProgram(recording, name, min_bytes, scale, recompute, home=True)
 

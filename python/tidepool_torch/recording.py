@@ -83,6 +83,7 @@ class Recording:
         self.notes = []
         self.scratch = 0  # that threads of others take beside the ops
         self.held = 0  # by the script, behind the step, which no op of it has seen
+        self.inexact = 0  # bytes by which what an op takes may be more when it is measured again
         self.switched = False  # a switch of the process was turned within the step
 
     def compute_time(self):
@@ -122,21 +123,27 @@ class Recording:
 
 class Recorder:
     """Runs the calls of one step and writes them down. `persistent` has (name, kind, storage) of all
-    that lives from step to step, `gradients` (name, storage) of those that the last step left;
-    `is_away` tells of a storage whether it is without bytes for now."""
+    that lives from step to step, `gradients()` (name, storage) of those that there are now; `is_away`
+    tells of a storage whether it is without bytes for now."""
+
+    _inexact = counts.inexact
 
     def __init__(self, persistent, gradients, is_away=lambda storage: False):
         self.recording = Recording()
+        self.recording.inexact = self._inexact
         self._is_away = is_away
+        self._without_holes = counts.without_holes()  # until the last call was measured
         self._switches = switches()
         self._others = None  # what is to be said of somebody's hooks
         self._known = {}  # _cdata -> StorageRecord of a living storage
+        self._gradients = gradients
+        self._unnamed = False  # whether a backward pass may have made gradients since they were named
         self._last = ()  # records of the storages of the call before
         self._mortal = {}
         for name, kind, storage in persistent:
             if storage._cdata not in self._known:
                 self._add(storage, name, kind, True, -1)
-        for name, storage in gradients:
+        for name, storage in gradients():
             if storage._cdata not in self._known:
                 self._add(storage, f"{name}.grad.of_before", "gradient", False,
                           -1).of_last_step = True
@@ -161,12 +168,14 @@ class Recorder:
         index = -1
         if made or changed or (tensors and (VIEWS_ARE_USES or not calls.tensors_out(out))):
             index = len(self.recording.ops)
-            workspace = max(0, most - sum(self.recording.storages[i].bytes for i in made))
+            blocks = sum(block_bytes(self.recording.storages[i].bytes) for i in made)
+            workspace = max(0, most - blocks)
             again = (func._schema.name not in _RUN_ONCE and calls.is_trusted(func)
                      and not _takes_generator(args, kwargs)
                      and all(self._is_plain(t) for t in tensors + calls.tensors_out(out)))
             op = OpRecord(func, self._modes(inputs, made, changed), inputs, made,
                           (took, workspace), random or (again and _may_draw(func)), again)
+            self._look_for_gradients(changed)
             op.shapes = tuple((i, t.shape) for i, t in enumerate(tensors)
                               if self.recording.storages[inputs[i]].from_before)
             self._add_op(op)
@@ -197,23 +206,34 @@ class Recorder:
     def _behind(self, func, tensors, index):
         pass
 
-    def finish(self, gradients):
-        """`gradients` has (name, storage) of the model's, which are named so."""
+    def finish(self):
+        self._without_holes = None
         gc.collect()
         self._look_for_others(self._last)
         self._look_for_others(self._mortal.values())
         self._bury()
-        for name, storage in gradients:
-            record = self._known.get(storage._cdata)
-            if record is not None and record.born >= 0:
-                record.kind = "gradient"
-                record.name = f"{record.number}.{name}.grad"
+        self._name_gradients()
         for record in self.recording.storages:
             record.reference = None
         self._forbid_reruns()
         self.recording.notes += [note for note in (self._others, advice.of_gradients(self.recording))
                                  if note]
         return self.recording
+
+    def _look_for_gradients(self, changed):
+        """An optimizer's first op behind a backward pass: behind the step they may be gone."""
+        if torch.is_grad_enabled():
+            self._unnamed = True
+        elif self._unnamed and any(self.recording.storages[i].persistent for i in changed):
+            self._unnamed = False
+            self._name_gradients()
+
+    def _name_gradients(self):
+        for name, storage in self._gradients():
+            record = self._known.get(storage._cdata)
+            if record is not None and record.born >= 0:
+                record.kind = "gradient"
+                record.name = f"{record.number}.{name}.grad"
 
     def _forbid_reruns(self):
         """Others may write what they can look at by address, between a run and the next; and a

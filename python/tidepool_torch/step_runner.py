@@ -332,7 +332,7 @@ class StepRunner:
             self._storages.own()  # what numpy looked at between steps would stay in every plan
         persistent = self._trained.persistent()
         if is_recorded:
-            record = self._ranks.recorder()(persistent, self._trained.gradients(),
+            record = self._ranks.recorder()(persistent, self._trained.gradients,
                                             self._away.__contains__)
         kept = self._options.keep
         self._reactive.begin(
@@ -419,7 +419,7 @@ class StepRunner:
         self._say(f"{error}. Steps of these shapes run without a plan")
 
     def _program_of(self, recorder):
-        recording = recorder.finish(self._trained.gradients())
+        recording = recorder.finish()
         for note in recording.notes + self._trained.not_found():
             self._say(note, once=note)
         if self.first is not None and self.first.has_settled:
