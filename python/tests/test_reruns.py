@@ -290,3 +290,81 @@ def test_a_call_on_another_tensor_that_is_away_ends_the_plan(native, monkeypatch
         return step
 
     assert train(step_of, home=False).divergences > 0
+
+
+def small_mask_written(write):
+    """A small mask is written between its use and the backward pass: by no op."""
+    def change(x, i):
+        change.mask = torch.ones(64) if i == 0 else change.mask
+        x = torch.sigmoid(x * change.mask)
+        write(change.mask)
+        return x
+
+    return layers(change)
+
+
+@pytest.mark.parametrize("write", (
+    lambda mask: mask.numpy().__iadd__(0.5),
+    lambda mask: torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(mask)).add_(0.5),
+    lambda mask: mask.untyped_storage().fill_(61)), ids=("numpy", "dlpack", "storage"))
+def test_small_tensors_may_be_written_unseen_between_two_runs(write):
+    assert same(small_mask_written(write), "80%").reruns > 0
+
+
+LOOKS = {"numpy": lambda t: t.detach().numpy(), "dlpack": lambda t: numpy.from_dlpack(t.detach())}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("allow", (("swap",), ("recompute",)))
+def test_arrays_of_activations_that_only_some_steps_make_keep_their_bytes(look, allow):
+    arrays, sums = [], []
+
+    def change(x, i):
+        if change.step[0] >= 3:
+            arrays.append(LOOKS[look](x))
+        return x
+
+    def build():
+        change.step = [-1]
+        training = layers(change)()
+        batch = training.batch
+
+        def counted(n):
+            sums.append([float(a.sum()) for a in arrays])
+            arrays.clear()
+            change.step[0] += 1
+            return batch(n)
+
+        training.batch = counted
+        return training
+
+    def sums_of(run):
+        sums.clear()
+        arrays.clear()
+        ran = run()
+        return ran, [*sums, [float(a.sum()) for a in arrays]]
+
+    expected, arrays_expected = sums_of(lambda: plain(build, 6))
+    ran, arrays_seen = sums_of(lambda: inside(build, 6, "80%", **{**OPTIONS, "allow": allow}))
+    assert differences(expected, ran) == []
+    assert arrays_seen == arrays_expected and len(arrays_seen[-1]) == 6
+    assert ran.moved_out + ran.reruns > 0 and ran.divergences == 0
+
+
+def test_what_numpy_wrote_since_is_not_computed_again_of():
+    step = [0]
+
+    def change(x, i):
+        made = torch.sigmoid(x)
+        out = torch.sigmoid(torch.exp(made))
+        if step[0] >= 3:
+            made.detach().numpy()[:] = 0  # exp runs again of it
+        return out
+
+    training = models.make(layers(change))
+    with pytest.raises(tidepool.TidepoolError, match="may have changed what it reads"):
+        with tidepool.fit(training.model, training.optimizer, peak="80%", report=False,
+                          **OPTIONS, allow=("recompute",)) as budget:
+            for n in range(5):
+                step[0] = n
+                one_step(training, n, Style(), budget.step)

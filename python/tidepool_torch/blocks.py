@@ -34,6 +34,8 @@ class Blocks:
         self.mine = set()  # tensors whose storages are pointers in this step
         self.lent = {}  # tensor -> placement whose bytes are PyTorch's between two steps
         self.unborn = set()  # tensors that persist from this step on, and are not made yet
+        self.stay = set()  # tensors whose storages own their bytes since others look at them
+        self.looked_at = {}  # placement -> the storage of such a one that owns its block's bytes
         self.left = {}  # tensor -> calls of this step that still use it
         self.moved_out = self.moved_in = 0
 
@@ -100,7 +102,7 @@ class Blocks:
     def forget(self):
         """All storages have bytes of their own: none is of the plan any more."""
         for of_the_plan in (self.block, self.reference, self.identity, self.ours, self.newest,
-                            self.points_at, self.mine, self.lent):
+                            self.points_at, self.mine, self.lent, self.stay, self.looked_at):
             of_the_plan.clear()
 
     # ---- a step
@@ -114,6 +116,8 @@ class Blocks:
         self.lent.clear()
         self.mine = set(self.schedule.managed)
         self.unborn = set(self.program.unborn)
+        self.stay.clear()
+        self.looked_at.clear()
         self.left = dict(self.schedule.accesses_left)
 
     def end(self):
@@ -133,7 +137,7 @@ class Blocks:
         looked at it, and must not move any more."""
         block = self.block.pop(p)
         storage = primitives.living(self.reference[t])
-        if storage is not None:
+        if storage is not None and t not in self.stay:
             primitives.set_bytes(storage, block, self.points_at[t] is None)
         self.points_at[t] = p
         self.mine.discard(t)
@@ -155,7 +159,26 @@ class Blocks:
         self.newest[t] = {p}
         self.points_at[t] = points_at
 
+    def let_stay(self, storage):
+        """Others look at its memory from now on: what it looks at becomes its own."""
+        with self.lock:
+            t = next((t for t, c in self.identity.items() if c == storage._cdata), None)
+            p = self.points_at.get(t)
+            if p is None or t not in self.mine:
+                return
+            storage._swap_data_ptr_(self.block[p])  # the block looks at the same bytes now
+            self.looked_at[p] = storage
+            self.stay.add(t)
+            self.mine.discard(t)
+            self.points_at[t] = None
+
+    def has_left(self, t, p):
+        """Whether others look at the tensor, in another place than the plan has it."""
+        return t in self.stay and p not in self.looked_at
+
     def point(self, t, p, storage):
+        if t in self.stay:
+            return
         block = self.block[p]
         primitives.set_bytes(storage, primitives.alias(block.data_ptr(), block.nbytes()),
                              self.points_at[t] is None)
@@ -178,6 +201,7 @@ class Blocks:
             places.discard(p)
         if not self._on_device(p):
             return
+        self.looked_at.pop(p, None)
         block = self.block.pop(p, None)  # None: of what is not born yet
         if block is None or self.points_at.get(t) != p:
             return

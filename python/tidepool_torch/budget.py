@@ -4,7 +4,7 @@ import contextlib
 import sys
 import weakref
 
-from . import forms, library, primitives
+from . import exports, forms, library, primitives
 from .away import Away
 from .beside import Beside
 from .between_steps import BetweenSteps
@@ -41,6 +41,7 @@ class Budget:
         reason = primitives.why_not() or forms.why_not(options.planning, self._ranks)
         if reason is not None:
             raise TidepoolError(reason)
+        exports.watch()
         library.library()  # where it is missing a user hears of it here
         self._trained = Trained(self._model, optimizers, options.keep)
         self._storages = BetweenSteps(self._trained, self._away)

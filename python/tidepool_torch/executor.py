@@ -6,11 +6,11 @@ import contextlib
 import torch
 from torch import Tensor
 
-from . import calls, copy_threads
+from . import calls, copy_threads, exports
 from .blocks import Blocks
 from .errors import TidepoolError
 from .growth import Diverged, Growth
-from .reruns import KeptCall
+from .reruns import Copies, KeptCall
 from .schedule import LEFT_ALONE, NOT_PASSING
 
 
@@ -54,6 +54,7 @@ class Executor:
             [self._is_small(x) for x in schedule.instructions], self.copy, self._finish)
         self.reruns = 0
         self.kept_calls = {}
+        self._copies_of_small = Copies()
         self._reruns_left = {}
         self.read_later = set()  # `_cdata` of what kept calls hold by reference, until they have run
         self._readers = collections.Counter()  # how many such calls for each
@@ -106,8 +107,16 @@ class Executor:
         self._reruns_left = dict(self.schedule.reruns_of)
         self.read_later.clear()
         self._readers.clear()
+        self._copies_of_small.clear()
         self.blocks.begin(storages)
         self.copies.begin()
+        exports.tell(self._looks_at)
+
+    def _looks_at(self, storage):
+        """Something outside of PyTorch's dispatcher is about to, and may write it unseen."""
+        self.blocks.let_stay(storage)
+        for kept in list(self.kept_calls.values()):
+            kept.is_looked_at(storage)
 
     def run(self, func, args, kwargs):
         """One call of PyTorch's. Diverged, with nothing of the call done, where it is another."""
@@ -169,6 +178,8 @@ class Executor:
         self._check(action, func, tensors)
         if action.writes:
             self._check_written(func, args, kwargs)
+        if self.blocks.stay and any(self.blocks.has_left(t, p) for t, p in action.updates):
+            raise Diverged(func, "something outside of PyTorch looks at what it writes")
         i = action.instruction
         blocks, copies = self.blocks, self.copies
         if self._unfinished is not None:
@@ -206,7 +217,7 @@ class Executor:
 
     def _keep(self, action, func, args, kwargs):
         kept = KeptCall(func, args, kwargs, action.op, self.blocks.number_of,
-                        self.by_value[action.index])
+                        self.by_value[action.index], self._copies_of_small, self.blocks.stay)
         self.kept_calls[action.index] = kept
         for identity in kept.by_reference():
             self._readers[identity] += 1
@@ -249,8 +260,13 @@ class Executor:
         self._finish_late()
         self._walk(len(self.schedule.instructions))
         self.copies.wait_for_all()
+        if self.blocks.stay and any(self.blocks.has_left(t, p)
+                                    for t, p in self.plan.boundary.items()):
+            raise Diverged("the end", "something outside of PyTorch looks at what moves")
+        exports.tell(None)
         self.blocks.end()
         self.kept_calls.clear()
+        self._copies_of_small.clear()
 
     # ---- walking
 
@@ -337,5 +353,6 @@ class Executor:
 
     def stop_copies(self):
         """No copy runs any more; those that had not begun do not happen."""
+        exports.tell(None)
         self.copies.stop()
         self._finish_late()

@@ -2,15 +2,18 @@
 
 A call is kept as data from before its first run: the function, its other arguments, and of each
 tensor of the program its number and geometry, never its storage. An argument that is too small for
-the program is kept as it was before the first run where anything writes it before the last rerun of
-the call, else by reference.
+the program is kept as it was before the first run: numpy and dlpack may write it later, unseen.
 """
+
+import ctypes
+import zlib
 
 import torch
 
 from . import calls
 from .errors import TidepoolError
 from .memory import block_bytes
+from .primitives import may_move
 from .recording import READ
 from .switches import switches
 
@@ -23,43 +26,53 @@ class Kept:
         recording = program.recording
         self.by_value = {}
         self.bytes = 0
-        held = set()
-        for index, last in _last_reruns(program, plan).items():
-            copied = self.by_value.setdefault(index, set())
-            for number in set(recording.ops[index].inputs):
+        values = set()
+        for index in _run_again(program, plan):
+            copied = {n for n in recording.ops[index].inputs if n not in program.tensor_of}
+            self.by_value[index] = copied
+            for number in copied:
                 storage = recording.storages[number]
-                if number in program.tensor_of:
-                    continue
-                if any(mode != READ and index <= k <= last for k, mode in storage.accesses):
-                    copied.add(number)
-                    self.bytes += block_bytes(storage.bytes)
-                elif not storage.persistent and not storage.from_before and number not in held:
-                    held.add(number)
+                before = sum(k < index and mode != READ for k, mode in storage.accesses)
+                if (number, before) not in values:
+                    values.add((number, before))
                     self.bytes += block_bytes(storage.bytes)
 
 
-def _last_reruns(program, plan):
-    """Recorded op -> the recorded op before which it runs again for the last time."""
-    position = -1
-    last = {}
-    for x in plan.instructions:
-        if x.is_copy:
-            continue
-        index = program.recorded[x.op]
-        if x.again:
-            last[index] = position
-        else:
-            position = max(position, index)
-    return last
+def _run_again(program, plan):
+    """The recorded ops that run again."""
+    return {program.recorded[x.op] for x in plan.instructions if not x.is_copy and x.again}
+
+
+class Copies:
+    """Bytes that storages had, one copy for each value of one in turn."""
+
+    def __init__(self):
+        self._last = {}
+
+    def of(self, number, storage):
+        now = ctypes.string_at(storage.data_ptr(), storage.nbytes())
+        if self._last.get(number) != now:
+            self._last[number] = now
+        return self._last[number]
+
+    def clear(self):
+        self._last.clear()
+
+
+def _sum_of(storage):
+    return zlib.crc32((ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr()))
 
 
 class _Geometry:
-    """A tensor of the program, without its bytes."""
+    """A tensor of the program, without its bytes; their sum where others may write them."""
 
-    __slots__ = ("tensor", "dtype", "size", "stride", "offset")
+    __slots__ = ("tensor", "identity", "sum", "dtype", "size", "stride", "offset")
 
-    def __init__(self, number, tensor):
+    def __init__(self, number, tensor, is_looked_at=False):
         self.tensor = number
+        storage = tensor.untyped_storage()
+        self.identity = storage._cdata
+        self.sum = _sum_of(storage) if is_looked_at else None
         self.dtype = tensor.dtype
         self.size = tensor.size()
         self.stride = tensor.stride()
@@ -69,47 +82,63 @@ class _Geometry:
         return torch.empty(0, dtype=self.dtype).set_(block, self.offset, self.size, self.stride)
 
 
+class _Copy(_Geometry):
+    """A tensor with the bytes that it had."""
+
+    __slots__ = ("bytes",)
+
+    def __init__(self, tensor, data):
+        super().__init__(None, tensor)
+        self.bytes = data
+
+    def again(self):
+        block = torch.UntypedStorage(len(self.bytes))
+        ctypes.memmove(block.data_ptr(), self.bytes, len(self.bytes))
+        return self.over(block)
+
+
 class _Value:
-    __slots__ = ("tensor", "is_copy")
+    """A tensor that PyTorch keeps where it is."""
 
-    def __init__(self, tensor, is_copy):
+    __slots__ = ("tensor", "identity", "sum")
+
+    def __init__(self, tensor):
         self.tensor = tensor.detach()
-        if is_copy:
-            self.tensor = self.tensor.clone(memory_format=torch.preserve_format)
-        self.is_copy = is_copy
-
-    def again(self, is_written):
-        if self.is_copy and is_written:
-            return self.tensor.clone(memory_format=torch.preserve_format)
-        return self.tensor
+        storage = tensor.untyped_storage()
+        self.identity = storage._cdata
+        self.sum = None if may_move(storage) else _sum_of(storage)
 
 
-def _values(kept):
-    if isinstance(kept, _Value):
-        return [kept]
+def _parts(kept):
+    """What is kept of the tensors that have no copy."""
+    if isinstance(kept, (_Value, _Geometry)):
+        return [] if isinstance(kept, _Copy) else [kept]
     if isinstance(kept, dict):
         kept = tuple(kept.values())
-    return [v for k in kept for v in _values(k)] if isinstance(kept, (list, tuple)) else []
+    return [v for k in kept for v in _parts(k)] if isinstance(kept, (list, tuple)) else []
 
 
 class KeptCall:
-    """`number_of` gives the program's tensor of a storage number, or None where the call is to keep
-    it by itself."""
+    """`number_of` gives the program's tensor of a storage number, or None where PyTorch keeps it;
+    `copies` those of `by_value`; others look at tensors of `looked_at`."""
 
-    __slots__ = ("func", "args", "kwargs", "random_state", "_gradients", "_switches")
+    __slots__ = ("func", "args", "kwargs", "random_state", "_parts", "_gradients", "_switches")
 
-    def __init__(self, func, args, kwargs, op, number_of, by_value):
+    def __init__(self, func, args, kwargs, op, number_of, by_value, copies, looked_at):
         self.func = func
         numbers = iter(op.inputs)
 
         def keep(tensor):
             number = next(numbers)
+            if number in by_value:
+                return _Copy(tensor, copies.of(number, tensor.untyped_storage()))
             known = number_of(number)
-            return (_Value(tensor, number in by_value) if known is None
-                    else _Geometry(known, tensor))
+            return (_Value(tensor) if known is None
+                    else _Geometry(known, tensor, known in looked_at))
 
         self.args = calls.with_tensors(tuple(args), keep)
         self.kwargs = calls.with_tensors(dict(kwargs), keep)
+        self._parts = _parts(self.args) + _parts(self.kwargs)
         self.random_state = torch.get_rng_state() if op.random else None
         # Some ops make less where no gradients are asked for, as in backward.
         self._gradients = torch.is_grad_enabled()
@@ -117,8 +146,23 @@ class KeptCall:
 
     def by_reference(self):
         """`_cdata` of the storages of which it has no copy."""
-        return {v.tensor.untyped_storage()._cdata for v in _values(self.args) + _values(self.kwargs)
-                if not v.is_copy}
+        return {part.identity for part in self._parts if isinstance(part, _Value)}
+
+    def is_looked_at(self, storage):
+        """Others may write the storage from now on: its bytes are still those of the first run."""
+        for part in self._parts:
+            if part.identity == storage._cdata and part.sum is None:
+                part.sum = _sum_of(storage)
+
+    def _check(self, part, storage):
+        if part.sum is not None and _sum_of(storage) == part.sum:
+            return
+        if part.sum is None and (isinstance(part, _Geometry) or may_move(storage)):
+            return
+        raise TidepoolError(
+            f"{calls.name_of(self.func)} is to run again, but something outside of PyTorch's dispatcher "
+            "(numpy, dlpack) may have changed what it reads since its first run. Next: let it have a "
+            "clone(), or fit(allow=('swap',))")
 
     def run(self, block_of):
         """Runs it over block_of(tensor); the new storages of its result, in order."""
@@ -127,13 +171,17 @@ class KeptCall:
                 f"{self.func} is to run again, but a switch of PyTorch's (default dtype, threads, "
                 "precision, oneDNN, deterministic algorithms, denormals) was turned since its first run. Next: turn it outside "
                 "of steps, or fit(allow=('swap',))")
-        is_written = bool(calls.writes(self.func))
 
         def fill(value):
+            if isinstance(value, _Copy):
+                return value.again()
             if isinstance(value, _Geometry):
-                return value.over(block_of(value.tensor))
+                block = block_of(value.tensor)
+                self._check(value, block)
+                return value.over(block)
             if isinstance(value, _Value):
-                return value.again(is_written)
+                self._check(value, value.tensor.untyped_storage())
+                return value.tensor
             if isinstance(value, list):
                 return [fill(v) for v in value]
             if isinstance(value, tuple):
