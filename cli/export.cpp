@@ -52,6 +52,15 @@ Result<void> write_document(const std::string& output, const std::string& docume
   return {};
 }
 
+/// Says what a document shows: a trace has no addresses, and of several devices memory is the
+/// first one's.
+std::string content_of(const ReportFormat& format, const PlanTimeline& timeline) {
+  const std::string instructions = counted(timeline.runs.size(), "instruction");
+  if (!format.addresses) return instructions;
+  return fmt::format("{}, {} on {}", instructions, counted(timeline.lives.size(), "placement"),
+                     timeline.devices == 1 ? "the device" : "device 0");
+}
+
 Result<int> export_plan(const ExportArguments& a, bool json) {
   const Result<std::string> name = a.format.empty() ? format_of(a.output) : a.format;
   if (!name) return fail(name.error());
@@ -89,13 +98,12 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
            {"budget_bytes", file->device_budget}});
   } else if (!a.output.empty()) {
     if (document.size() > kLarge) {
-      inform("tidepool: the document is large, {}: it has every instruction and placement of {}\n",
+      inform("tidepool: the document is large, {}: it has every instruction of {}\n",
              format_bytes(static_cast<Bytes>(document.size())),
              counted(file->program.rounds(), "round"));
     }
-    say("{}: {} of {} ({}, {} in time)\n", a.output,
-        format_bytes(static_cast<Bytes>(document.size())), format->name,
-        counted(timeline.runs.size(), "instruction"), counted(timeline.lives.size(), "placement"));
+    say("{}: {} of {} ({})\n", a.output, format_bytes(static_cast<Bytes>(document.size())),
+        format->name, content_of(*format, timeline));
   }
   return kOk;
 }
@@ -107,8 +115,8 @@ std::string export_footer() {
   }
   text += R"(
 Shows one iteration of the steady state, timed by the simulator: memory in use with and without the
-budget, where each tensor lies and why, and what each stream does. Without -o the document goes to
-stdout.
+budget, and what each stream does; html and svg also where each tensor lies and why. Of several
+devices memory is the first one's. Without -o the document goes to stdout.
 
 Examples:
   tidepool plan vgg16 --budget 50% --machine gtx1080ti -o plan.json

@@ -195,7 +195,7 @@ TP_API tp_status tp_plan_table(const tp_plan*, tp_table, const int64_t** cells, 
 /* Why, of a row of TP_DECISIONS; perhaps empty. */
 TP_API tp_status tp_plan_reason(const tp_plan*, size_t decision, const char** text);
 
-/* Writes a picture, one of tp_list("formats"), to a file. TP_USAGE, TP_RUNTIME. */
+/* Writes a document, a form of tp_list("formats"), to a file. TP_USAGE, TP_RUNTIME. */
 TP_API tp_status tp_plan_export(const tp_plan*, const char* format, const char* path);
 /* The names of what there is, one a line: "planners", "machines", "formats". They live as long as
  * the library is loaded. */

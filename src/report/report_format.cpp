@@ -8,9 +8,10 @@ namespace tidepool {
 
 std::span<const ReportFormat> report_formats() {
   static constexpr ReportFormat kFormats[] = {
-      {"html", "a page for a browser, to zoom and point at; needs no network", report_html},
-      {"perfetto", "a trace for ui.perfetto.dev or chrome://tracing", report_perfetto},
-      {"svg", "a picture without scripts", report_svg},
+      {"html", "a page for a browser, to zoom and point at; needs no network", true, report_html},
+      {"perfetto", "a trace of streams and memory in use, for ui.perfetto.dev or chrome://tracing",
+       false, report_perfetto},
+      {"svg", "a picture without scripts", true, report_svg},
   };
   return kFormats;
 }

@@ -13,6 +13,7 @@ namespace tidepool {
 struct ReportFormat {
   std::string_view name;
   std::string_view summary;
+  bool addresses;  ///< whether it shows where tensors lie, not streams and memory in use alone
   /// The whole document. The plan must be proved, the timeline be its own.
   std::string (*render)(const PlanFile& file, const PlanTimeline& timeline);
 };

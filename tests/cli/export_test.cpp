@@ -6,8 +6,11 @@
 namespace tidepool {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 using ExportTest = testing::Cli;
@@ -43,6 +46,15 @@ TEST_F(ExportTest, TheSuffixOfTheOutputSaysTheFormat) {
   }
   EXPECT_EQ(success({"export", plan, "--to", "html", "-o", folder_.file("b.svg")})["format"],
             "html");
+}
+
+/// Regression: of a trace it was said that it has the plan's placements, which it does not show.
+TEST_F(ExportTest, SaysWhatTheDocumentShows) {
+  const std::string plan = saved_plan();
+  const testing::Finished picture = tidepool({"export", plan, "-o", folder_.file("a.svg")});
+  EXPECT_THAT(picture.out, ContainsRegex("instructions, [0-9]+ placements on the device\\)"));
+  const testing::Finished trace = tidepool({"export", plan, "-o", folder_.file("a.json")});
+  EXPECT_THAT(trace.out, AllOf(HasSubstr(" instructions)"), Not(HasSubstr("placement"))));
 }
 
 TEST_F(ExportTest, AgreesWithTheSimulator) {
