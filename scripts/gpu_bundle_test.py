@@ -93,7 +93,7 @@ class GpuBundle(unittest.TestCase):
         path.chmod(0o755)
 
     def run_script(self, name, *arguments, **environment):
-        return subprocess.run([self.tree / "scripts" / name, *arguments], text=True, timeout=60,
+        return subprocess.run([self.tree / "scripts" / name, *arguments], text=True, timeout=1000,
                               capture_output=True, env={**self.environment, **environment})
 
     def make(self, *toolkits, **environment):

@@ -105,7 +105,7 @@ echo '{"schema": 1}' > "$4/cuda.json\"""")
                                 env={**kept, **environment}, text=True, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, preexec_fn=prepare, start_new_session=True)
 
-    def check(self, *arguments, before=None, timeout=200, **environment):
+    def check(self, *arguments, before=None, timeout=1000, **environment):
         process = self.start(*arguments, before=before, **environment)
         try:
             output, errors = process.communicate(timeout=timeout)
@@ -201,7 +201,7 @@ echo '{"schema": 1}' > "$4/cuda.json\"""")
 
     def hangs(self, program, word, code=1):
         """With this program hanging, the check ends, says so, and leaves nothing running."""
-        self.limits(start=4, python=4, kill=1, test=12, bench=12, last=12, least=1)
+        self.limits(start=10, python=10, kill=1, test=25, bench=25, last=25, least=5)
         self.program(program, also=HANGS)
         try:
             done = self.check()
@@ -215,19 +215,19 @@ echo '{"schema": 1}' > "$4/cuda.json\"""")
         self.assertFalse(still)
 
     def test_tidepool_may_hang(self):
-        self.hangs("bin/tidepool", "does not start: no end within 4 s")
+        self.hangs("bin/tidepool", "does not start: no end within 10 s")
 
     def test_a_build_may_hang_when_one_is_picked(self):
         self.two_builds(GPU, GPU)
-        self.hangs("cuda13/tidepool", "cuda13/tidepool machines: no end within 4 s")
+        self.hangs("cuda13/tidepool", "cuda13/tidepool machines: no end within 10 s")
 
     def test_nvidia_smi_may_hang(self):
         self.programs("bin", NO_GPU, SKIPPED, SKIPPED)
-        self.hangs("path/nvidia-smi", "nvidia-smi: no end within 4 s")
+        self.hangs("path/nvidia-smi", "nvidia-smi: no end within 10 s")
         self.assertEqual(self.json["gpu"], True)
 
     def test_python_may_hang(self):
-        self.hangs("path/python3", "python3 did not end within 4 s", code=0)
+        self.hangs("path/python3", "python3 did not end within 10 s", code=0)
 
     def test_tests_may_hang(self):
         self.hangs("bin/nn_cuda_test", "| kernel and training tests | no end after ")
@@ -289,7 +289,7 @@ echo '{"schema": 1}' > "$4/cuda.json\"""")
     def pid_of(self, program):
         """Waits until it runs."""
         file = self.bundle / f"{program}.pid"
-        until = time.monotonic() + 200
+        until = time.monotonic() + 1000
         while not (file.exists() and file.read_text().endswith("\n")) and time.monotonic() < until:
             time.sleep(0.02)
         return int(file.read_text())
@@ -308,7 +308,7 @@ echo '{"schema": 1}' > "$4/cuda.json\"""")
             pid = self.pid_of(program)
             process.send_signal(number)
             try:
-                process.communicate(timeout=200)
+                process.communicate(timeout=1000)
                 self.assertEqual(process.returncode, code, program)
                 self.assertFalse(runs(pid), program)
             finally:
@@ -323,7 +323,7 @@ echo '{"schema": 1}' > "$4/cuda.json\"""")
         process = self.start()
         pid = self.pid_of("bin/nn_cuda_test")
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=200)
+        process.communicate(timeout=1000)
         self.assertEqual(process.returncode, 143)
         self.assertFalse(runs(pid))
 

@@ -183,18 +183,34 @@ def test_a_step_that_hangs_is_given_up(monkeypatch):
     refused(lock.acquire, r"did nothing for 0\.3 seconds\. Next: ")
 
 
+class Listener:
+    """A pipe's end whose messages are counted."""
+
+    def __init__(self, reader, heard):
+        self._reader, self._heard = reader, heard
+
+    def poll(self, seconds):
+        self._heard.append(seconds)
+        return self._reader.poll(seconds)
+
+    def recv_bytes(self):
+        return self._reader.recv_bytes()
+
+
 def test_signs_of_life_are_waited_for(monkeypatch):
-    monkeypatch.setattr(forked, "_MOST_SILENCE", 3.0)
-    monkeypatch.setattr(forked, "_BEAT", 0.05)
+    """Each one is followed by the whole of the time that may pass until the next."""
+    heard, answer = [], forked._answer
+    monkeypatch.setattr(forked, "_BEAT", 0.0)
+    monkeypatch.setattr(forked, "_answer", lambda reader: answer(Listener(reader, heard)))
     training = Everything()
 
     def step():
         for _ in range(20):
-            time.sleep(0.1)
             torch.ones(4) + 1
         training.step()
 
     assert tidepool.plan(training.model, training.optimizer, step, **SLOW).feasible
+    assert len(heard) > 20 and set(heard) == {forked._MOST_SILENCE}
 
 
 def test_a_step_that_ends_the_process_ends_the_copy():

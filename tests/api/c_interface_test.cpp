@@ -241,14 +241,12 @@ TEST_F(CInterface, TheFlagEndsALongSearch) {
   struct Seen {
     std::thread::id from;
     int calls = 0;
-    std::vector<std::chrono::steady_clock::time_point> times;
   } seen;
   options.user = &seen;
   options.progress = [](void* user, double fraction, const char* what) {
     auto& s = *static_cast<Seen*>(user);
     s.from = std::this_thread::get_id();
     s.calls += fraction >= 0 && what != nullptr ? 1 : 0;
-    s.times.push_back(std::chrono::steady_clock::now());
   };
   std::chrono::steady_clock::time_point raised;
   std::thread other([&] {
@@ -257,6 +255,7 @@ TEST_F(CInterface, TheFlagEndsALongSearch) {
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
   });
   tp_plan* made = nullptr;
+  const auto begun = std::chrono::steady_clock::now();
   const tp_status status = tp_plan_make(h.program.get(), h.machine.get(), &budget, &options, &made);
   const auto ended = std::chrono::steady_clock::now();
   other.join();
@@ -265,9 +264,8 @@ TEST_F(CInterface, TheFlagEndsALongSearch) {
   if (seen.calls > 0) {
     EXPECT_EQ(seen.from, std::this_thread::get_id());
   }
-  for (std::size_t i = 1; i < seen.times.size(); ++i) {
-    EXPECT_GE(seen.times[i] - seen.times[i - 1], std::chrono::milliseconds(49));
-  }
+  // Twenty times a second; a call may come late, and the next one is then not.
+  EXPECT_LE((seen.calls - 1) * std::chrono::milliseconds(49), ended - begun);
   RecordProperty(
       "milliseconds_to_stop",
       static_cast<int>(std::chrono::duration<double, std::milli>(ended - raised).count()));

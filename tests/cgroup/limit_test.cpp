@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "limit_fixture.h"
 
@@ -107,15 +105,14 @@ TEST_F(Limit, HoldsWhilePlansTakeTurns) {
 
 /// Waits until the process has written so much, or is over.
 void wait_until_written(pid_t process, Bytes bytes) {
-  for (int i = 0; i < 30000; ++i) {
+  testing::wait_until(process, [&] {
     std::ifstream file("/proc/" + std::to_string(process) + "/io");
     std::string name;
     Bytes value = -1;
     while (file >> name >> value && name != "write_bytes:") {
     }
-    if (name != "write_bytes:" || value >= bytes) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+    return name != "write_bytes:" || value >= bytes;
+  });
 }
 
 TEST_F(Limit, NothingIsLeftOnTheDiskOfATrainingThatIsKilled) {

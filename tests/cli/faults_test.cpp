@@ -191,7 +191,7 @@ TEST_F(FaultsTest, OfTwoTrainingsOnOneCheckpointTheSecondIsRefused) {
   first.insert(first.begin(), TIDEPOOL_BINARY);
   Finished second;
   const Finished f = run_process(std::move(first), [&](pid_t process) {
-    testing::wait_until_exists(checkpoint);
+    testing::wait_until_exists(process, checkpoint);
     second = tidepool(fit(1, {"--checkpoint", checkpoint, "--overwrite"}));
     ::kill(process, SIGKILL);
   });

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 
 #include "planners/registry.h"
 #include "support/cli_fixture.h"
+#include "support/terminal.h"
 
 namespace tidepool {
 namespace {
@@ -31,7 +31,7 @@ class Learning : public Cli {
   static std::vector<std::string> plan(std::vector<std::string> more) {
     std::vector<std::string> all{"plan",       "tiny-vgg",     "--batch",  "16",
                                  "--machine",  "gtx1080ti",    "--budget", "60%",
-                                 "--no-cache", "--time-limit", "2min"};
+                                 "--no-cache", "--time-limit", "40min"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -207,13 +207,12 @@ TEST_F(Learning, AutoIsNeverSlowerWithANetwork) {
 
 TEST_F(Learning, AnInterruptKeepsTheBestPlanAndTheNetwork) {
   const std::string file = folder_.file("network");
-  const Finished f = tidepool(
-      plan({"--planner", "dqn", "--episodes", "1000000", "--save-network", file}), [](pid_t pid) {
-        std::this_thread::sleep_for(std::chrono::seconds(4));
-        ::kill(pid, SIGINT);
-      });
-  EXPECT_EQ(f.exit_code, 130) << f.out << f.err;
-  EXPECT_THAT(f.out, HasSubstr("overhead"));
+  std::vector<std::string> arguments =
+      plan({"--planner", "dqn", "--episodes", "1000000", "--save-network", file});
+  arguments.insert(arguments.begin(), TIDEPOOL_BINARY);
+  const Finished f = testing::interrupted_in_terminal(std::move(arguments), "dqn: episode ");
+  EXPECT_EQ(f.exit_code, 130) << f.out;
+  EXPECT_THAT(f.out, HasSubstr("interrupted: this is the best plan until then"));
   EXPECT_TRUE(read_file(file));
 }
 

@@ -159,9 +159,11 @@ TEST_F(Terminal, AResultThatCannotBeWrittenIsAnError) {
 
 TEST_F(Terminal, APipeThatNobodyReadsEndsItSilently) {
   const std::string code = folder_.file("code");
-  const Finished f =
-      run_process({"/bin/sh", "-c", "{ sleep 0.2; \"$0\" models; echo $? > \"$1\"; } | true",
-                   TIDEPOOL_BINARY, code});
+  // Its only reader is gone before it begins.
+  const Finished f = run_process({"/bin/sh", "-c",
+                                  "mkfifo \"$2\"; exec 3<> \"$2\" 4> \"$2\" 3>&-; "
+                                  "\"$0\" models >&4 4>&-; echo $? > \"$1\"",
+                                  TIDEPOOL_BINARY, code, folder_.file("pipe")});
   EXPECT_EQ(testing::content_of(code), "141\n") << f.err;
   EXPECT_THAT(f.err, IsEmpty());
 }

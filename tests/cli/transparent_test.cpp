@@ -123,14 +123,11 @@ TEST_F(Cli, AnInterruptEndsATransparentTraining) {
   for (const int settle_ms : {0, 700}) {
     auto arguments = transparent({"--budget", "60%", "--iterations", "1000000000"});
     arguments.insert(arguments.begin(), TIDEPOOL_BINARY);
-    const Finished f = run_process(
-        std::move(arguments),
-        [&](pid_t process) {
-          testing::wait_until_catches(process, SIGINT);
-          std::this_thread::sleep_for(std::chrono::milliseconds(settle_ms));
-          ::kill(process, SIGINT);
-        },
-        std::chrono::seconds(60));
+    const Finished f = run_process(std::move(arguments), [&](pid_t process) {
+      testing::wait_until_catches(process, SIGINT);
+      std::this_thread::sleep_for(std::chrono::milliseconds(settle_ms));
+      ::kill(process, SIGINT);
+    });
     EXPECT_FALSE(f.timed_out) << "hangs";
     EXPECT_EQ(f.exit_code, 130) << f.err;
     EXPECT_THAT(f.err, AllOf(HasSubstr("interrupted"), HasSubstr("nothing was saved")));

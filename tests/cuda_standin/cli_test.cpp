@@ -203,9 +203,9 @@ TEST_F(CliOnStandin, StopsWithACheckpointWhenInterrupted) {
   const std::string checkpoint = folder_.file("checkpoint");
   const Finished f =
       tidepool({"train", "tiny-vgg", "--device", "cuda", "--data", "synthetic", "--batch", "16",
-                "--budget", "70%", "--epochs", "50", "--checkpoint", checkpoint},
-               [](pid_t process) {
-                 std::this_thread::sleep_for(std::chrono::seconds(3));
+                "--budget", "70%", "--epochs", "100000", "--checkpoint", checkpoint},
+               [&](pid_t process) {
+                 testing::wait_until_exists(process, checkpoint);
                  ::kill(process, SIGINT);
                });
   EXPECT_EQ(f.exit_code, 130) << f.err;

@@ -260,7 +260,7 @@ MUTANTS = {
         "FAULT ? 0 : PART", "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
 }
 
-SECONDS = 100
+SECONDS = 1000
 
 
 def with_fault(text, name, source):

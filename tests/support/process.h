@@ -54,12 +54,14 @@ struct Finished {
   std::string err;
 };
 
+/// Ends what hangs, before ctest does: long enough for a process on a machine however busy.
+constexpr std::chrono::minutes kHangs{25};
+
 /// Runs `arguments[0]`. `meanwhile`, if any, is called once with the process id while it runs. A
-/// process that is not over after `limit` is killed. It starts with Ctrl-C as in a terminal: a
+/// process that is not over after kHangs is killed. It starts with Ctrl-C as in a terminal: a
 /// shell starts what runs in its background with that ignored.
 inline Finished run_process(std::vector<std::string> arguments,
-                            const std::function<void(pid_t)>& meanwhile = {},
-                            std::chrono::seconds limit = std::chrono::seconds(120)) {
+                            const std::function<void(pid_t)>& meanwhile = {}) {
   const TemporaryFolder folder;
   const std::string out = folder.file("out");
   const std::string err = folder.file("err");
@@ -84,7 +86,7 @@ inline Finished run_process(std::vector<std::string> arguments,
   Finished result;
   if (child < 0) return result;
   if (meanwhile) meanwhile(child);
-  const auto deadline = std::chrono::steady_clock::now() + limit;
+  const auto deadline = std::chrono::steady_clock::now() + kHangs;
   int status = 0;
   for (;;) {
     const pid_t over = ::waitpid(child, &status, WNOHANG);
@@ -104,21 +106,32 @@ inline Finished run_process(std::vector<std::string> arguments,
   return result;
 }
 
-/// Blocks until the process has a handler for `signal`, or is over. Gives up after a minute.
-inline void wait_until_catches(pid_t process, int signal) {
-  for (int i = 0; i < 30000; ++i) {
-    std::ifstream file("/proc/" + std::to_string(process) + "/status");
-    std::string line;
-    bool found = false;
-    while (std::getline(file, line)) {
-      if (line.rfind("SigCgt:", 0) != 0) continue;
-      found = true;
-      const unsigned long long mask = std::strtoull(line.c_str() + 7, nullptr, 16);
-      if ((mask >> (signal - 1) & 1) != 0) return;
-    }
-    if (!found) return;
+/// Blocks until it has happened, or the process, a child, is over.
+inline void wait_until(pid_t process, const std::function<bool()>& happened) {
+  while (!happened()) {
+    siginfo_t over{};
+    ::waitid(P_PID, static_cast<id_t>(process), &over, WEXITED | WNOHANG | WNOWAIT);
+    if (over.si_pid == process) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
+}
+
+/// Blocks until the process has a handler for `signal`, or is over.
+inline void wait_until_catches(pid_t process, int signal) {
+  wait_until(process, [&] {
+    std::ifstream file("/proc/" + std::to_string(process) + "/status");
+    for (std::string line; std::getline(file, line);) {
+      if (line.rfind("SigCgt:", 0) != 0) continue;
+      const unsigned long long mask = std::strtoull(line.c_str() + 7, nullptr, 16);
+      return (mask >> (signal - 1) & 1) != 0;
+    }
+    return false;
+  });
+}
+
+/// Blocks until the file is there, or the process is over.
+inline void wait_until_exists(pid_t process, const std::string& path) {
+  wait_until(process, [&] { return std::filesystem::exists(path); });
 }
 
 }  // namespace tidepool::testing

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <csignal>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -13,19 +12,12 @@
 
 namespace tidepool::testing {
 
-/// Blocks until the file is there. Gives up after 40 seconds.
-inline void wait_until_exists(const std::string& path) {
-  for (int i = 0; i < 20'000 && !std::filesystem::exists(path); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-}
-
 /// Runs and sends `signal` some time after the first checkpoint is there.
 inline Finished struck(std::vector<std::string> arguments, const std::string& checkpoint,
                        int signal, int settle_ms) {
   arguments.insert(arguments.begin(), TIDEPOOL_BINARY);
   return run_process(std::move(arguments), [&](pid_t process) {
-    wait_until_exists(checkpoint);
+    wait_until_exists(process, checkpoint);
     std::this_thread::sleep_for(std::chrono::milliseconds(settle_ms));
     ::kill(process, signal);
   });

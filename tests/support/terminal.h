@@ -37,12 +37,18 @@ inline std::vector<std::string> screen_of(const std::string& written) {
   return screen;
 }
 
+/// A signal when a process has written `at`: at a known place of its work, however busy the machine
+/// is. `later`: what comes of it must not depend on how long that is.
+struct Interrupt {
+  std::string at;  ///< empty: there is none
+  int signal = SIGINT;
+  std::chrono::milliseconds later{0};
+};
+
 /// stdout and stderr of the process are one terminal of `columns` columns. `Finished::out` is all
-/// that was written to it. Where there is an `interrupt_at`, the process gets Ctrl-C when it has
-/// written that: at a known place of its work, however busy the machine is.
+/// that was written to it.
 inline Finished run_in_terminal(std::vector<std::string> arguments, unsigned short columns = 80,
-                                std::chrono::seconds limit = std::chrono::seconds(120),
-                                std::string interrupt_at = {}) {
+                                Interrupt interrupt = {}) {
   std::vector<char*> argv;
   for (std::string& a : arguments) argv.push_back(a.data());
   argv.push_back(nullptr);
@@ -57,7 +63,7 @@ inline Finished run_in_terminal(std::vector<std::string> arguments, unsigned sho
     ::_exit(127);
   }
   if (child < 0) return result;
-  const auto deadline = std::chrono::steady_clock::now() + limit;
+  const auto deadline = std::chrono::steady_clock::now() + kHangs;
   for (;;) {
     pollfd readable{terminal, POLLIN, 0};
     if (::poll(&readable, 1, 100) > 0) {
@@ -66,9 +72,10 @@ inline Finished run_in_terminal(std::vector<std::string> arguments, unsigned sho
       if (got <= 0) break;  // the last process that had it open is over
       result.out.append(buffer, static_cast<std::size_t>(got));
     }
-    if (!interrupt_at.empty() && result.out.find(interrupt_at) != std::string::npos) {
-      ::kill(child, SIGINT);
-      interrupt_at.clear();
+    if (!interrupt.at.empty() && result.out.find(interrupt.at) != std::string::npos) {
+      std::this_thread::sleep_for(interrupt.later);
+      ::kill(child, interrupt.signal);
+      interrupt.at.clear();
     }
     if (std::chrono::steady_clock::now() > deadline) {
       result.timed_out = true;
@@ -85,7 +92,7 @@ inline Finished run_in_terminal(std::vector<std::string> arguments, unsigned sho
 }
 
 inline Finished interrupted_in_terminal(std::vector<std::string> arguments, std::string at) {
-  return run_in_terminal(std::move(arguments), 80, std::chrono::seconds(120), std::move(at));
+  return run_in_terminal(std::move(arguments), 80, {std::move(at)});
 }
 
 /// The JSON object that was written between progress and messages.

@@ -160,16 +160,16 @@ TEST_F(FileTierTest, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_THAT(testing::opened_devices(), ::testing::IsEmpty());
 }
 
-/// The disk is slower than it is said to be.
+/// The disk is so much slower than it is said to be that copies hide behind no op, on no machine.
 TEST_F(FileTierTest, AnotherPlanIsMadeForTheDiskAsItIs) {
   TrainingSpec spec = in_three_tiers(0);
   spec.job.batch = spec.job.sub_batch = 500;
   spec.budget.host = host_without_limit(spec) / 2;
   spec.job.device.file_tier.write_speed = spec.job.device.file_tier.read_speed = 1e9;
   spec.epochs = 2;
-  testing::pace_disk(3e8);
+  testing::say_disk_speed(1e5);
   const auto report = run_training(spec, listener_);
-  testing::pace_disk(0);
+  testing::say_disk_speed(0);
   ASSERT_TRUE(report) << report.error().message;
   ASSERT_FALSE(report->file->drifts.empty());
   EXPECT_GE(report->file->drifts.front().iteration, 5);

@@ -197,7 +197,8 @@ TEST_F(TrialsTest, AProfileOfABusyMachineIsFoundOutAndReplaced) {
   spec.planner.name = "autoswap";
   const TrainingReport measured = trained(spec);
   EXPECT_FALSE(measured.trials);
-  slow_down_cached_profiles(10);
+  // By more than a machine becomes busier or quieter meanwhile.
+  slow_down_cached_profiles(1000);
   listener_ = {};
   const TrainingReport report = trained(spec);
   EXPECT_EQ(report.start.profile.from, "cache");
@@ -205,13 +206,13 @@ TEST_F(TrialsTest, AProfileOfABusyMachineIsFoundOutAndReplaced) {
               Contains(Pair(Notice::ops_take_other_times, HasSubstr("in the cache"))));
   EXPECT_TRUE(report.trials);
   EXPECT_EQ(report.state_crc32, measured.state_crc32);
-  EXPECT_LT(report.predicted, 5 * measured.predicted);
+  EXPECT_LT(report.predicted, 100 * measured.predicted);
   EXPECT_LE(report.start.fastest_unlimited, report.start.predicted_unlimited);
   EXPECT_LE(report.arena_peak, report.start.budget.device);
 
   listener_ = {};
   const TrainingReport next = trained(spec);
-  EXPECT_LT(next.predicted, 5 * measured.predicted) << "the cache has the times of now";
+  EXPECT_LT(next.predicted, 100 * measured.predicted) << "the cache has the times of now";
   EXPECT_EQ(next.state_crc32, measured.state_crc32);
 }
 

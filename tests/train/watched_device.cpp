@@ -14,6 +14,7 @@ std::vector<OpenedArenas> opened;
 Bytes open_now = 0;
 Bytes most_open = 0;
 double disk_pace = 0;
+double disk_speed_said = 0;
 double link_part = 1;
 
 class WatchedDevice : public CpuDevice {
@@ -33,9 +34,18 @@ class WatchedDevice : public CpuDevice {
     most_open = std::max(most_open, open_now);
     CpuDevice::open(config);
   }
+  FileTraffic file_traffic() override {
+    FileTraffic traffic = CpuDevice::file_traffic();
+    if (said_ <= 0) return traffic;
+    for (FileTraffic::Direction* way : {&traffic.written, &traffic.read}) {
+      way->time = from_seconds(static_cast<double>(way->bytes) / said_);
+    }
+    return traffic;
+  }
 
  private:
   Bytes bytes_ = 0;
+  double said_ = disk_speed_said;
 };
 
 }  // namespace
@@ -64,6 +74,7 @@ void forget_opened() {
 Bytes most_open_at_once() { return most_open; }
 void pace_links(double part) { link_part = part; }
 void pace_disk(double bytes_per_second) { disk_pace = bytes_per_second; }
+void say_disk_speed(double bytes_per_second) { disk_speed_said = bytes_per_second; }
 
 }  // namespace testing
 }  // namespace tidepool

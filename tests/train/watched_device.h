@@ -19,6 +19,9 @@ void forget_opened();
 /// What is copied to and from files of devices made from now on is as slow as this, in bytes per
 /// second, whatever they are told; 0: as they are told.
 void pace_disk(double bytes_per_second);
+/// Devices made from now on say that copies to and from files took as long as at this speed, in
+/// bytes per second, whatever they took; 0: what they took. Disks and processors may be busy.
+void say_disk_speed(double bytes_per_second);
 /// Links of devices made from now on carry this part of what they are told; 1: all of it.
 void pace_links(double part);
 /// The most bytes of device arenas that were open at a time since then. A device takes and gives

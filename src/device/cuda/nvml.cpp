@@ -137,10 +137,10 @@ void EnergyMeter::start() {
   s.begin = Clock::now();
   s.sampling = true;
   s.sampler = std::thread([&s] {
-    while (s.sampling) {
+    do {  // at least once, however late this thread begins
       s.sample();
       std::this_thread::sleep_for(kSampleEvery);
-    }
+    } while (s.sampling);
   });
 }
 

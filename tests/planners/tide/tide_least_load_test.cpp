@@ -21,7 +21,7 @@ TEST(TideLeastLoad, LiesBetweenTheFluidBoundAndThePeakAndStallsNoMoreThanItMay) 
     const Bytes peak =
         load_profile(program, lowering.index(), machine.alignment(), algorithms).peak;
     LoadSearchOptions searching;
-    searching.allowance = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+    searching.allowance = Allowance::of(2000);
     const TideLeastLoad least = tide_least_load(
         lowering, algorithms, {peak, keep_everything(program, lowering.index(), algorithms)}, 0.0,
         searching);

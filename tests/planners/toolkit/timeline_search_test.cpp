@@ -85,7 +85,7 @@ TEST_F(Layers, WhatItFindsNeedsNoStallsByTheEvaluator) {
 TEST_F(Layers, SaysByHowMuchTheLoadExceedsWhatCannotBeMet) {
   // An op needs two tensors at once; with one nothing can be found.
   TimelineSearch::Options options;
-  options.allowance = Clock::now() + std::chrono::milliseconds(50);
+  options.allowance = Allowance::of(2000);
   search_.run(kLayer, AwayGaps(lowering_.index().gaps().size(), 0), options);
   EXPECT_GE(search_.excess(), kLayer);
 }
