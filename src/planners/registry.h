@@ -42,6 +42,8 @@ struct PlannerInfo {
   /// It chooses algorithms where it may: the times of all of them have to be known.
   bool chooses_algorithms = false;
   bool corrects_itself = false;  ///< reads PlannerOptions::observations
+  /// Nobody who asks for it asks for a move: without a limit on the device it makes none.
+  bool keeps_without_limit = false;
   Rivals rivals = Rivals::none;
 
   // What it is to a planner that searches and begins with the plans of others.
@@ -81,6 +83,8 @@ Nanos usual_time_limit(std::string_view planner);
 bool chooses_algorithms(std::string_view planner);
 /// PlannerInfo::corrects_itself; false of a planner that there is not.
 bool corrects_itself(std::string_view planner);
+/// PlannerInfo::keeps_without_limit; false of a planner that there is not.
+bool keeps_without_limit(std::string_view planner);
 /// It searches on from plans of others, and from PlannerOptions::known; false of a planner that
 /// there is not.
 bool begins_with_plans(std::string_view planner);

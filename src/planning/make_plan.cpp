@@ -6,6 +6,7 @@
 
 #include "cost/turns_on_buses.h"
 #include "lower/memory_sizes.h"
+#include "planners/registry.h"
 #include "planning/host_budget.h"
 
 namespace tidepool {
@@ -40,6 +41,30 @@ void tell_of_the_limit(const PlannerOptions& options, Planned& planned) {
                   format_time(options.time_limit)));
 }
 
+/// Every tensor stays where it is, with the best algorithms that may be chosen: memory is no
+/// matter.
+PlannerOptions moving_nothing(PlannerOptions options) {
+  options.may.swap = options.may.recompute = false;
+  if (options.may.algorithms) options.algorithms = AlgorithmPolicy::fastest;
+  options.known = {};  // they may move something
+  return options;
+}
+
+/// `machine`: with its turns on buses; `budget`: within its memory.
+Result<Planned> plan_inside(Planner& planner, Workload& workload, const Machine& machine,
+                            const Budget& budget, const PlannerOptions& options) {
+  if (budget.host > 0) {
+    const auto program = workload.program(workload.sub_batch());
+    if (!program) return fail(program.error());
+    if (bytes_of_all(**program, machine) > budget.host) {
+      PlannerOptions mine = options;
+      mine.known = {};  // on other machines
+      return plan_in_host_budget(planner, workload, machine, budget, mine);
+    }
+  }
+  return plan_once(planner, workload, machine, budget, options);
+}
+
 }  // namespace
 
 Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& on,
@@ -50,18 +75,12 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& o
   const Machine machine = with_turns_on_buses(on);
   const auto within = within_memory(machine, wanted);
   if (!within) return fail(within.error());
-  if (within->host > 0) {
-    const auto program = workload.program(workload.sub_batch());
-    if (!program) return fail(program.error());
-    if (bytes_of_all(**program, machine) > within->host) {
-      PlannerOptions mine = options;
-      mine.known = {};  // on other machines
-      auto planned = plan_in_host_budget(planner, workload, machine, *within, mine);
-      if (planned) tell_of_the_limit(options, *planned);
-      return planned;
-    }
+  if (!limited(wanted) && keeps_without_limit(planner.name())) {
+    auto kept = plan_inside(planner, workload, machine, *within, moving_nothing(options));
+    if (kept) kept->notes.insert(kept->notes.begin(), "nothing moves, as no `budget` is given");
+    if (kept || kept.error().code != ErrorCode::infeasible) return kept;
   }
-  auto planned = plan_once(planner, workload, machine, *within, options);
+  auto planned = plan_inside(planner, workload, machine, *within, options);
   if (planned) tell_of_the_limit(options, *planned);
   return planned;
 }

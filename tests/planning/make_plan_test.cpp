@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
+#include <thread>
+#include <vector>
 
 #include "check/check.h"
 #include "ir/load_profile.h"
 #include "lower/memory_sizes.h"
 #include "planners/toolkit/strategy_builder.h"
+#include "planning/obtain_plan.h"
 #include "support/sub_batch_workload.h"
 
 namespace tidepool {
@@ -177,6 +181,49 @@ TEST(MakePlan, APlanForAnyHostBudgetServesWhereItsBytesAreEnough) {
   EXPECT_THAT(less.error().message, HasSubstr("lost"));
 }
 
+/// Takes all of its time, and has what it keeps in the host budget that is `enough`.
+class SlowAndFrugal : public Planner {
+ public:
+  explicit SlowAndFrugal(Bytes enough) : enough_(enough) {}
+  [[nodiscard]] std::string_view name() const override { return "slow_and_frugal"; }
+  Result<PlannerOutput> plan(PlannerContext& context) override {
+    const Stop over = context.stopped_or_late();
+    while (!over.requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const Lowering& lowering = context.lowering();
+    const Bytes host = context.budget().host;
+    if (host == 0) {
+      return PlannerOutput{lowering.everything_away(context.algorithms(lowering.program())), {}};
+    }
+    if (host < enough_) return fail(ErrorCode::infeasible, "lost");
+    return PlannerOutput{context.everything_kept(), {}};
+  }
+
+ private:
+  Bytes enough_;
+};
+
+/// Regression: 29.12 GiB were named where 20 were enough, as the search that failed had left no
+/// time to look for less.
+TEST(MakePlan, TheHostBudgetThatIsNamedIsLookedForWhenTheTimeIsOver) {
+  SubBatchWorkload workload;
+  ShortOfHost greedy;
+  const Bytes most = make_plan(greedy, workload, kMachine, kPlenty, {})->lowered.plan.host_bytes();
+  const Bytes enough = most / 4;
+  SlowAndFrugal planner(enough);
+  Observer nobody;
+  const Profile profile{"here", **workload.program(8), kMachine};
+  PlannerOptions options;
+  options.time_limit = std::chrono::milliseconds(120);
+  const auto plan =
+      obtain_plan(planner, {profile, {kPlenty.device, 64}, "slow_and_frugal", options},
+                  Cache({.off = true}, nobody), true, nobody);
+  ASSERT_FALSE(plan);
+  EXPECT_TRUE(plan.error().of_host);
+  ASSERT_TRUE(plan.error().smallest_feasible);
+  EXPECT_GE(*plan.error().smallest_feasible, enough);
+  EXPECT_LE(*plan.error().smallest_feasible, enough + (most - enough) / 100);
+}
+
 /// Regression: a machine with 1 MiB was given a plan of 3 MiB.
 TEST(MakePlan, TheMemoryOfTheMachineLimitsTheBudget) {
   SubBatchWorkload workload;
@@ -202,6 +249,63 @@ TEST(MakePlan, TheMemoryOfTheMachineLimitsTheBudget) {
   // For presets people may wish for more memory.
   Machine preset = *find_machine("k40");
   EXPECT_TRUE(make_plan(chooser, workload, preset, {2 * preset.device_memory(), 0}, {}));
+}
+
+/// Keeps everything under the name that it is given, and remembers what it might have done.
+class Keeper : public Planner {
+ public:
+  explicit Keeper(std::string_view name) : name_(name) {}
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  Result<PlannerOutput> plan(PlannerContext& context) override {
+    asked.push_back(context.options().may);
+    return PlannerOutput{context.everything_kept(), {}};
+  }
+
+  std::vector<MayDecide> asked;
+
+ private:
+  std::string_view name_;
+};
+
+std::vector<MayDecide> asked_of(std::string_view planner, const Machine& machine,
+                                const Budget& budget) {
+  SubBatchWorkload workload;
+  Keeper keeper(planner);
+  EXPECT_TRUE(make_plan(keeper, workload, machine, budget, {}));
+  return keeper.asked;
+}
+
+/// Regression: `auto` moved 699 MiB where nobody had asked for less memory.
+TEST(MakePlan, WithoutALimitNothingMovesUnlessAnotherPlannerIsAskedFor) {
+  const auto free = asked_of("auto", kMachine, no_limit());
+  ASSERT_EQ(free.size(), 1U);
+  EXPECT_FALSE(free[0].swap || free[0].recompute);
+  EXPECT_TRUE(free[0].algorithms && free[0].sub_batch);
+  for (const MayDecide& may : {asked_of("auto", kMachine, kPlenty).back(),
+                               asked_of("autoswap", kMachine, no_limit()).back()}) {
+    EXPECT_TRUE(may.swap && may.recompute);
+  }
+  Machine small = kMachine;
+  small.set_device_memory(smallest_budget(**SubBatchWorkload().program(8), 64).bytes);
+  const auto short_of_memory = asked_of("auto", small, no_limit());
+  ASSERT_EQ(short_of_memory.size(), 2U) << "its memory is a limit where not everything fits";
+  EXPECT_FALSE(short_of_memory[0].swap);
+  EXPECT_TRUE(short_of_memory[1].swap && short_of_memory[1].recompute);
+}
+
+/// A plan that was known of a smaller budget moves something.
+TEST(MakePlan, WithoutALimitPlansThatAreKnownAreNoAnswer) {
+  SubBatchWorkload workload;
+  Chooser chooser(8, true);
+  const Planned fast = *make_plan(chooser, workload, kMachine, kPlenty, {});
+  PlannerOptions options;
+  options.may.algorithms = false;
+  options.known = {&fast.lowered, 1};
+  Keeper keeper("auto");
+  const auto kept = make_plan(keeper, workload, kMachine, no_limit(), options);
+  ASSERT_TRUE(kept) << kept.error().message;
+  EXPECT_GT(kept->lowered.iteration_time, fast.lowered.iteration_time);
+  EXPECT_THAT(kept->notes, ::testing::ElementsAre(HasSubstr("no `budget`")));
 }
 
 TEST(MakePlan, APlannerSeesTheObservations) {

@@ -385,14 +385,14 @@ PlannerInfo auto_planner() {
   return {
       .name = "auto",
       .description =
-          "keeps, swaps, drops and recomputes by search, from what most others find in a part of "
-          "its time",
+          "keeps, swaps, drops and recomputes by search, from what others find in part of its time",
       .make = [] { return make_auto(); },
       .starts_from = "autoswap",
       .time_limit = std::chrono::seconds(2),
       .options = options_of_auto(),
       .chooses_sub_batch = true,
       .chooses_algorithms = true,
+      .keeps_without_limit = true,
       .rivals = Rivals::all,
       .seeds_searches = false};
 }
