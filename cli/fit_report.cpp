@@ -4,6 +4,7 @@
 
 #include "base/counted.h"
 #include "base/json.h"
+#include "base/quantity.h"
 #include "context.h"
 #include "lower/overhead.h"
 #include "option_names.h"
@@ -22,6 +23,7 @@ Json trial_json(const FitTrial& t) {
   json["iteration_ms"] = to_ms(t.iteration);
   json["overhead"] = overhead(t.iteration, t.unlimited);
   json["footprint_bytes"] = t.footprint;
+  json["host_bytes"] = t.host;
   json["plan_ms"] = to_ms(t.plan_time);
   return json;
 }
@@ -55,25 +57,30 @@ void print_json(const FitReport& fit) {
   const FitFound& found = fit.found;
   const bool known = fit.possible.has_value();
   const bool beyond = known && fit.possible->limit != BatchLimit::most;
+  const auto& unplanned = fit.unplanned;
   Json trials = Json::array();
   for (const FitTrial& t : found.trials) trials.push_back(trial_json(t));
-  Json out = {{"schema", 1},
-              {"model", fit.model},
-              {"machine", fit.machine},
-              {"link_bytes_per_second",
-               fit.links ? Json(fit.links->to_host().bytes_per_second) : Json(nullptr)},
-              {"planner", fit.planner},
-              {"budget_bytes", fit.budget},
-              {"largest", found.largest ? trial_json(*found.largest) : Json(nullptr)},
-              {"fastest", found.fastest ? trial_json(*found.fastest) : Json(nullptr)},
-              {"largest_streaming_batch", beyond ? Json(fit.possible->batch) : Json(nullptr)},
-              {"limit", known ? Json(limit_name(fit)) : Json(nullptr)},
-              {"resolution", fit.resolution},
-              {"trials", std::move(trials)},
-              {"profiles_measured", fit.measured ? Json(*fit.measured) : Json(nullptr)},
-              {"search_ms", to_ms(fit.took)},
-              {"complete", !stopped(fit) && !found.ended_early},
-              {"interrupted", interrupted()}};
+  Json out = {
+      {"schema", 1},
+      {"model", fit.model},
+      {"machine", fit.machine},
+      {"link_bytes_per_second",
+       fit.links ? Json(fit.links->to_host().bytes_per_second) : Json(nullptr)},
+      {"planner", fit.planner},
+      {"budget_bytes", fit.budget},
+      {"host_budget_bytes", fit.host_budget > 0 ? Json(fit.host_budget) : Json(nullptr)},
+      {"largest", found.largest ? trial_json(*found.largest) : Json(nullptr)},
+      {"fastest", found.fastest ? trial_json(*found.fastest) : Json(nullptr)},
+      {"largest_kept_batch", unplanned ? Json(unplanned->kept) : Json(nullptr)},
+      {"largest_streaming_batch", beyond && unplanned ? Json(unplanned->streaming) : Json(nullptr)},
+      {"largest_streaming_batch_of_any_host", beyond ? Json(fit.possible->batch) : Json(nullptr)},
+      {"limit", known ? Json(limit_name(fit)) : Json(nullptr)},
+      {"resolution", fit.resolution},
+      {"trials", std::move(trials)},
+      {"profiles_measured", fit.measured ? Json(*fit.measured) : Json(nullptr)},
+      {"search_ms", to_ms(fit.took)},
+      {"complete", !stopped(fit) && !found.ended_early},
+      {"interrupted", interrupted()}};
   if (known && fit.possible->limit == BatchLimit::program) {
     out["limit_reason"] = with_option_names(fit.possible->refused);
   }
@@ -87,16 +94,34 @@ void print_json(const FitReport& fit) {
 }
 
 void print_trial(const char* what, const FitTrial& t) {
-  say("  {:14} {:>8}  {:>10.2f} samples/s, {} an iteration, overhead {:.2f} %, footprint {}{}\n",
+  say("  {:14} {:>8}  {:>10.2f} samples/s, {} an iteration, overhead {:.2f} %, footprint {}, "
+      "host {}{}\n",
       what, t.batch, t.samples_per_s(), format_time(t.iteration),
-      100 * overhead(t.iteration, t.unlimited), format_bytes(t.footprint),
-      t.estimated ? " (estimated times)" : "");
+      100 * overhead(t.iteration, t.unlimited), format_bytes_up(t.footprint),
+      format_bytes_up(t.host), t.estimated ? " (estimated times)" : "");
 }
 
-/// Why no larger batch was tried, or could be.
-void print_limit(const LargestPossible& possible, bool all_samples) {
+/// What needs no search.
+void print_unplanned(const FitReport& fit) {
+  if (!fit.unplanned) return;
+  say("  {:14} {:>8}  is the largest that fits without a plan: every tensor stays on the device\n",
+      "kept", fit.unplanned->kept);
+  if (fit.host_budget == 0 || fit.possible->limit == BatchLimit::most) return;
+  say("  {:14} {:>8}  is the largest that the streaming schedule trains in both budgets, keeping "
+      "only the running op's tensors\n",
+      "streaming", fit.unplanned->streaming);
+}
+
+/// Why no larger batch was tried, or could be. `any_host`: the host has no limit.
+void print_limit(const LargestPossible& possible, bool all_samples, bool any_host) {
   switch (possible.limit) {
     case BatchLimit::budget:
+      if (!any_host) {
+        return say(
+            "  {:14} {:>8}  is the largest that the device's budget can train, whatever the "
+            "host has\n",
+            "device", possible.batch);
+      }
       return say(
           "  {:14} {:>8}  is the largest that this budget can train at all: by the streaming "
           "schedule, which keeps only the running op's tensors\n",
@@ -122,13 +147,15 @@ std::string links_text(const FitReport& fit) {
 
 void print_text(const FitReport& fit) {
   const FitFound& found = fit.found;
-  say("{} on {}{}: {} in {}\n", fit.model, fit.machine, links_text(fit), fit.planner,
-      format_bytes(fit.budget));
+  say("{} on {}{}: {} in {}{}\n", fit.model, fit.machine, links_text(fit), fit.planner,
+      format_bytes(fit.budget),
+      fit.host_budget > 0 ? " and " + format_bytes(fit.host_budget) + " of the host" : "");
   if (found.largest) {
     print_trial("largest batch", *found.largest);
     print_trial("fastest batch", *found.fastest);
   }
-  if (fit.possible) print_limit(*fit.possible, fit.all_samples);
+  print_unplanned(fit);
+  if (fit.possible) print_limit(*fit.possible, fit.all_samples, fit.host_budget == 0);
   say("  {:14} {} in {}{}\n", "tried",
       fmt::format("{} batch{}", found.trials.size(), found.trials.size() == 1 ? "" : "es"),
       format_time(fit.took),
@@ -137,8 +164,8 @@ void print_text(const FitReport& fit) {
                    : "");
   for (const FitTrial& t : found.trials) {
     if (t.fits) {
-      say("  {:>23}  {:>10.2f} samples/s, overhead {:.2f} %\n", t.batch, t.samples_per_s(),
-          100 * overhead(t.iteration, t.unlimited));
+      say("  {:>23}  {:>10.2f} samples/s, overhead {:.2f} %, host {}\n", t.batch, t.samples_per_s(),
+          100 * overhead(t.iteration, t.unlimited), format_bytes_up(t.host));
     } else {
       say("  {:>23}  does not fit{}\n", t.batch, t.streams ? " but by streaming" : "");
     }

@@ -62,6 +62,21 @@ Result<Budget> fit_budget(const FitSpec& a, const Place& place) {
               fmt::format("give a `budget`: how much memory '{}' has is not known", place.name));
 }
 
+/// What no search is needed for.
+Result<void> know_limits(const ProgramOfBatch& program, const Budget& budget, Bytes alignment,
+                         std::int64_t most, const Stop& stop, FitReport& known,
+                         ProgressSink& searches) {
+  searches.update(0, "which batches the budget can train at all");
+  const auto possible = largest_possible(program, budget.device, alignment, most, stop);
+  if (!possible) return fail(possible.error());
+  known.possible = *possible;
+  searches.update(0, "which batches need no search");
+  const auto unplanned = fit_unplanned(program, budget, alignment, possible->batch, stop);
+  if (!unplanned) return fail(unplanned.error());
+  known.unplanned = *unplanned;
+  return {};
+}
+
 }  // namespace
 
 Result<void> fit_batches(const FitSpec& a, const Stop& stop, FitReport& known,
@@ -74,6 +89,7 @@ Result<void> fit_batches(const FitSpec& a, const Stop& stop, FitReport& known,
   const std::int64_t most = std::min(a.most, place->samples);
   known.machine = place->name;
   known.budget = budget->device;
+  known.host_budget = budget->host;
   known.all_samples = most < a.most;
   const std::int64_t sub_batch = a.subject.job.sub_batch;
   std::int64_t ops = 0;  // of a round
@@ -87,11 +103,10 @@ Result<void> fit_batches(const FitSpec& a, const Stop& stop, FitReport& known,
     if (made && sub_batch > 0) ops = static_cast<std::int64_t>(made->ops.size()) / made->rounds();
     return made;
   };
-  searches.update(0, "which batches the budget can train at all");
-  const auto possible = largest_possible(program, budget->device, place->alignment, most, stop);
-  if (!possible) return fail(possible.error());
-  known.possible = *possible;
-
+  if (auto limited = know_limits(program, *budget, place->alignment, most, stop, known, searches);
+      !limited) {
+    return limited;
+  }
   const BudgetSpec spec{{.bytes = budget->device}, budget->host};
   const bool measures = a.subject.machine.empty();
   SubjectSpec arguments = a.subject;
@@ -117,7 +132,7 @@ Result<void> fit_batches(const FitSpec& a, const Stop& stop, FitReport& known,
     known.links = arguments.links;
     if (measures) known.measured = profiles.measured();
   };
-  auto found = find_fit(try_batch, {possible->batch, a.resolution, stop, learn}, searches);
+  auto found = find_fit(try_batch, {known.possible->batch, a.resolution, stop, learn}, searches);
   if (!found) return fail(found.error());
   learn(*found);
   return {};

@@ -27,11 +27,13 @@ struct FitReport {
   std::string planner;
   double resolution = 0;
   Bytes budget = 0;
-  /// The largest batch that the budget can train at all. None: not known yet.
+  Bytes host_budget = 0;  ///< 0: no limit
+  /// The largest batch that the device's bytes can train at all. None: not known yet.
   std::optional<LargestPossible> possible{};
-  bool all_samples = false;               ///< the most there can be are those of the data
-  std::optional<std::size_t> measured{};  ///< profiles; none of a preset
-  std::optional<Machine> links{};         ///< of this device; none of a preset, or not known yet
+  std::optional<FitUnplanned> unplanned{};  ///< up to that; none: not known yet
+  bool all_samples = false;                 ///< the most there can be are those of the data
+  std::optional<std::size_t> measured{};    ///< profiles; none of a preset
+  std::optional<Machine> links{};           ///< of this device; none of a preset, or not known yet
   FitFound found{};
   Nanos took{};
 };

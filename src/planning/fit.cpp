@@ -7,6 +7,7 @@
 #include <map>
 
 #include "ir/load_profile.h"
+#include "lower/lower.h"
 #include "lower/overhead.h"
 #include "planners/registry.h"
 #include "planning/make_plan.h"
@@ -220,12 +221,59 @@ Result<FitTrial> try_plan(const Profile& profile, const Budget& budget, const st
   }
   trial.iteration = lowered.iteration_time;
   trial.footprint = lowered.plan.device_bytes();
+  trial.host = lowered.plan.host_bytes();
   trial.plan_time = planned->plan_time;
   trial.unlimited =
       unlimited_time(profile.program, profile.machine,
                      options.may.algorithms ? AlgorithmPolicy::fastest : options.algorithms);
   return trial;
 }
+
+namespace {
+
+/// The largest batch up to `most` that is possible, where batch 1 is; any that is where `stop`
+/// comes first.
+template <class Possible>
+std::int64_t largest_of(std::int64_t most, const Stop& stop, const Possible& possible) {
+  std::int64_t low = 1;
+  std::int64_t high = 2;
+  while (high <= most && !stop.requested() && possible(high)) {
+    low = high;
+    high *= 2;
+  }
+  high = std::min(high, most + 1);
+  while (high - low > 1 && !stop.requested()) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (possible(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+Error stopped_before_a_batch() {
+  return {ErrorCode::interrupted, "interrupted before a batch was tried", {}};
+}
+
+/// Whether the program has addresses in both budgets; which device they are on does not matter.
+bool has_room(const Program& program, const Budget& budget, Bytes alignment, bool streaming) {
+  Machine machine;
+  machine.set_alignment(alignment);
+  constexpr LinkSpeed kAny{1e12, Nanos{0}};  // what fits does not depend on it
+  machine.set_links(kAny, kAny);
+  Lowering lowering(program, machine);
+  auto algorithms = least_workspace_algorithms(program);
+  if (!streaming) {
+    const Bytes peak = load_profile(program, lowering.index(), alignment, algorithms).peak;
+    if (peak > budget.device) return false;
+  }
+  LowerOptions options;
+  options.allow_streaming = streaming;
+  const Strategy strategy = streaming
+                                ? lowering.everything_away(std::move(algorithms))
+                                : keep_everything(program, lowering.index(), std::move(algorithms));
+  return lowering.lower(strategy, budget, options).has_value();
+}
+
+}  // namespace
 
 Result<LargestPossible> largest_possible(const ProgramOfBatch& program, Bytes budget,
                                          Bytes alignment, std::int64_t most, const Stop& stop) {
@@ -242,23 +290,27 @@ Result<LargestPossible> largest_possible(const ProgramOfBatch& program, Bytes bu
     const auto made = program(batch);
     return made && smallest_budget(*made, alignment).bytes <= budget;
   };
-  std::int64_t low = 1;
-  std::int64_t high = 2;
-  while (high <= most && !stop.requested() && possible(high)) {
-    low = high;
-    high *= 2;
-  }
-  high = std::min(high, most + 1);
-  while (high - low > 1 && !stop.requested()) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (possible(middle) ? low : high) = middle;
-  }
-  if (stop.requested()) return fail(ErrorCode::interrupted, "interrupted before a batch was tried");
+  const std::int64_t low = largest_of(most, stop, possible);
+  if (stop.requested()) return fail(stopped_before_a_batch());
   if (low == most) return LargestPossible{low, BatchLimit::most};
   if (const auto next = program(low + 1); !next) {
     return LargestPossible{low, BatchLimit::program, next.error().message};
   }
   return LargestPossible{low, BatchLimit::budget};
+}
+
+Result<FitUnplanned> fit_unplanned(const ProgramOfBatch& program, const Budget& budget,
+                                   Bytes alignment, std::int64_t most, const Stop& stop) {
+  const auto largest = [&](bool streaming) -> std::int64_t {
+    const auto possible = [&](std::int64_t batch) {
+      const auto made = program(batch);
+      return made && has_room(*made, budget, alignment, streaming);
+    };
+    return possible(1) ? largest_of(most, stop, possible) : 0;
+  };
+  FitUnplanned unplanned{largest(false), budget.host > 0 ? largest(true) : most};
+  if (stop.requested()) return fail(stopped_before_a_batch());
+  return unplanned;
 }
 
 }  // namespace tidepool

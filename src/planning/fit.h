@@ -25,6 +25,7 @@ struct FitTrial {
   Nanos iteration{};       ///< the rest where it fits
   Nanos unlimited{};       ///< without a budget, by the algorithms that the planner may choose
   Bytes footprint = 0;
+  Bytes host = 0;  ///< that its plan takes
   Nanos plan_time{};
 
   /// 0 where it does not fit.
@@ -82,5 +83,14 @@ struct LargestPossible {
 /// smallest budget of batch 1, where there is none; `interrupted` where it was stopped.
 Result<LargestPossible> largest_possible(const ProgramOfBatch& program, Bytes budget,
                                          Bytes alignment, std::int64_t most, const Stop& stop = {});
+
+/// The largest batches that take no search, with least workspaces; 0: not even one sample.
+struct FitUnplanned {
+  std::int64_t kept = 0;       ///< every tensor stays on the device
+  std::int64_t streaming = 0;  ///< only the running op's do, and the host holds the others
+};
+/// Up to `most`, inside the budget of the host too. `interrupted` where it was stopped.
+Result<FitUnplanned> fit_unplanned(const ProgramOfBatch& program, const Budget& budget,
+                                   Bytes alignment, std::int64_t most, const Stop& stop = {});
 
 }  // namespace tidepool

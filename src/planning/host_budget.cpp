@@ -257,23 +257,20 @@ class HostBudgetSearch {
   Bytes least_ = kNoSpaceLimit;   ///< of the host that would have done
 };
 
-/// Each search for the least host budget is so short: some dozen of them have to fit.
-constexpr Nanos kQuick = std::chrono::milliseconds(200);
-/// They have so much time whatever is left: one in the budget, one with any host, some steps.
-constexpr Nanos kAtLeast = std::chrono::milliseconds(300);
-/// A time limit without an end is no reason to look for days.
-constexpr Nanos kLongest = std::chrono::hours(24);
-/// With a limit of evaluations: so many in each search, and so many steps by halves. By the clock
-/// there are as many steps as there is time for.
+/// By halves, to a thousandth of what there is to tell. They have their own time, as the search
+/// that failed has used its limit up: without a step what is named may be half as much again.
+constexpr int kSteps = 10;
+/// One in the budget, one with any host, and the steps.
+constexpr int kSearches = kSteps + 2;
+/// All of them take the time limit once more, and none of them longer or shorter than this.
+constexpr Nanos kQuick = std::chrono::milliseconds(200), kBrief = std::chrono::milliseconds(10);
+/// With a limit of evaluations: so many in each search.
 constexpr std::int64_t kFewEvaluations = 500;
-constexpr int kSteps = 10, kAllSteps = 63;
 
-PlannerOptions quickly(PlannerOptions options, Stop stop) {
+PlannerOptions quickly(PlannerOptions options) {
   options.progress = nullptr;
-  if (!options.give_up) options.give_up = options.stop;
-  options.stop = std::move(stop);
   if (asks_the_clock(options)) {
-    options.time_limit = std::min(options.time_limit, kQuick);
+    options.time_limit = std::clamp(options.time_limit / kSearches, kBrief, kQuick);
   } else {
     options.evaluation_limit = std::min(options.evaluation_limit, kFewEvaluations);
   }
@@ -306,16 +303,10 @@ Result<Planned> plan_in_host_budget(Planner& planner, Workload& workload, const 
 
 Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, Workload& workload,
                                           const Machine& machine, const Budget& wanted,
-                                          const PlannerOptions& options,
-                                          HostClock::time_point begun) {
+                                          const PlannerOptions& options) {
   const auto budget = within_memory(machine, wanted);
   if (error.code != ErrorCode::infeasible || !budget || budget->host == 0) return fail(error);
-  const bool timed = asks_the_clock(options);
-  const auto until =
-      std::max(begun + std::min(options.time_limit, kLongest), HostClock::now() + kAtLeast);
-  const auto late = [=] { return timed && HostClock::now() >= until; };
-  const auto quick =
-      quickly(options, [late, stop = options.stop] { return stop.requested() || late(); });
+  const PlannerOptions quick = quickly(options);
   Machine any_host = machine;
   any_host.spaces[at(machine.host())].bytes = 0;
   const auto within = [&](Bytes host) {
@@ -329,12 +320,11 @@ Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, Workloa
   const Bytes alignment = machine.spaces[at(machine.host())].alignment;
   // The search that failed was longer and saw plans that need less. By the clock nothing is sure to
   // be found again; where it is, only what these searches find is named.
-  if (timed && error.of_host && error.smallest_feasible) {
+  if (asks_the_clock(options) && error.of_host && error.smallest_feasible) {
     enough = std::min(enough, align_up(*error.smallest_feasible, alignment));
   }
   Bytes low = budget->host / alignment * alignment;
-  for (int left = timed ? kAllSteps : kSteps; left > 0 && enough - low > alignment && !late();
-       --left) {
+  for (int left = kSteps; left > 0 && enough - low > alignment; --left) {
     if (options.stop.requested()) {
       return fail(ErrorCode::interrupted, "interrupted while looking for the smallest host budget");
     }

@@ -2,8 +2,6 @@
 // without one; and where a planner has none, the least host budget with which it has.
 #pragma once
 
-#include <chrono>
-
 #include "planning/plan_once.h"
 
 namespace tidepool {
@@ -19,10 +17,9 @@ Result<Planned> plan_in_host_budget(Planner& planner, Workload& workload, const 
 
 /// After an error of `make_plan` inside a host budget: a plan that a short search finds all the
 /// same, or the error with the least budget for which one did. Other errors are left as they are.
-/// Some dozen plans, in what is left of the time limit since `begun` and a little more.
+/// A dozen plans, which take about the time limit once more.
 Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, Workload& workload,
                                           const Machine& machine, const Budget& budget,
-                                          const PlannerOptions& options,
-                                          std::chrono::steady_clock::time_point begun);
+                                          const PlannerOptions& options);
 
 }  // namespace tidepool

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "base/quantity.h"
 #include "planners/registry.h"
 #include "planners/settings.h"
@@ -43,14 +41,13 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, con
     kept = cache.fastest_that_fits(request);
     if (kept) request.options.known = {&kept->lowered, 1};
   }
-  const auto begun = std::chrono::steady_clock::now();
   FixedWorkload fixed(request.subject.program);
   Workload& workload = request.workload != nullptr ? *request.workload : fixed;
   auto planned =
       make_plan(planner, workload, request.subject.machine, request.budget, request.options);
   if (!planned)
     planned = plan_or_least_host_budget(planned.error(), planner, workload, request.subject.machine,
-                                        request.budget, request.options, begun);
+                                        request.budget, request.options);
   if (!planned) return fail(planned.error());
   if (auto written = write_learning(request.stated, *planned); !written) {
     return fail(written.error());

@@ -47,6 +47,27 @@ TEST_F(FitTest, TheLargestBatchHasAPlanAndTheNextHasNone) {
   }
 }
 
+TEST_F(FitTest, WithAHostBudgetRowsSayWhatTheyTakeOfIt) {
+  const Arguments asked =
+      tiny({"--budget", "2MiB", "--host-budget", "1MiB", "--planner", "autoswap"});
+  const Json j = success(asked);
+  EXPECT_EQ(j["host_budget_bytes"], 1 << 20);
+  for (const Json& trial : j["trials"]) {
+    if (trial["fits"]) {
+      EXPECT_LE(trial["host_bytes"], 1 << 20);
+    }
+  }
+  EXPECT_GT(j["largest"]["host_bytes"], 0);
+  EXPECT_LE(j["largest_kept_batch"], j["largest"]["batch"]);
+  EXPECT_LT(j["largest_streaming_batch"], j["largest_streaming_batch_of_any_host"]);
+  EXPECT_THAT(tidepool(asked).out, AllOf(HasSubstr("the largest that fits without a plan"),
+                                         HasSubstr(", host "), Not(HasSubstr("can train at all"))));
+  const Json kept = success(tiny({"--budget", "2MiB", "--planner", "none"}));
+  EXPECT_LE(kept["largest_kept_batch"], kept["largest"]["batch"]);
+  EXPECT_GE(kept["largest_kept_batch"].get<double>(),
+            0.95 * kept["largest"]["batch"].get<double>());
+}
+
 TEST_F(FitTest, WithoutABudgetItIsTheMemoryOfTheMachine) {
   const Json j = success(tiny({"--planner", "none", "--most-batch", "64"}));
   EXPECT_EQ(j["largest"]["batch"], 64);
@@ -94,9 +115,7 @@ TEST_F(FitTest, AnInterruptWhileABatchIsProfiledKeepsTheTrialsToo) {
                   "--budget", "3GiB", "--planner", "none", "--json"},
                  [&](pid_t process) {
                    testing::wait_until_catches(process, SIGINT);
-                   for (int i = 0; i < 20'000 && profiles() < known; ++i) {
-                     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-                   }
+                   testing::wait_until(process, [&] { return profiles() >= known; });
                    ::kill(process, SIGINT);
                  });
     EXPECT_EQ(f.exit_code, 130) << f.err;

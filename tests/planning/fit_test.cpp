@@ -198,6 +198,34 @@ TEST(Fit, WhatEndsTheBatchesThatArePossibleIsSaid) {
   EXPECT_EQ(stopped.error().code, ErrorCode::interrupted);
 }
 
+/// Regression: with a host budget "the largest that this budget can train at all" was the largest
+/// of the device's bytes alone.
+TEST(Fit, WhatNeedsNoSearchIsInsideBothBudgets) {
+  const Machine machine = *find_machine("gtx1080ti");
+  const Bytes alignment = machine.alignment();
+  const ProgramOfBatch program = [](std::int64_t batch) -> Result<Program> { return tiny(batch); };
+  const auto possible = largest_possible(program, kMiB, alignment, 1 << 20);
+  ASSERT_TRUE(possible);
+  const auto any_host = fit_unplanned(program, {kMiB, 0}, alignment, possible->batch);
+  ASSERT_TRUE(any_host) << any_host.error().message;
+  EXPECT_EQ(any_host->streaming, possible->batch);
+  const auto fits = [&](std::int64_t batch, const Budget& budget, const char* planner) {
+    return try_plan({"", tiny(batch), machine}, budget, planner, {});
+  };
+  ASSERT_GT(any_host->kept, 0);
+  EXPECT_TRUE(fits(any_host->kept, {kMiB, 0}, "none")->fits);
+  const Budget both{kMiB, kMiB / 2};
+  const auto unplanned = fit_unplanned(program, both, alignment, possible->batch);
+  ASSERT_TRUE(unplanned) << unplanned.error().message;
+  EXPECT_LT(unplanned->streaming, possible->batch);
+  EXPECT_GE(unplanned->streaming, unplanned->kept);
+  const auto row = fits(unplanned->streaming, both, "vdnn-all");
+  ASSERT_TRUE(row) << row.error().message;
+  EXPECT_TRUE(row->fits || row->streams);
+  EXPECT_GT(row->host, 0);
+  EXPECT_LE(row->host, both.host);
+}
+
 /// An interruption may end the process in the middle of a trial.
 TEST(Fit, WhatIsKnownIsToldAfterEachTrial) {
   Rule rule{[](std::int64_t batch) { return batch <= 7; }};
