@@ -9,6 +9,7 @@
 #include "base/quantity.h"
 #include "context.h"
 #include "job/device_kind.h"
+#include "lower/overhead.h"
 #include "planners/registry.h"
 #include "terminal.h"
 #include "train/measured_plans.h"
@@ -20,7 +21,7 @@ namespace {
 /// The planner that plans by what was measured.
 constexpr const char* kCorrecting = "auto";
 
-double prediction_error(const ComparisonRow& r) { return to_ms(r.time) / to_ms(r.measured) - 1; }
+MeasuredShare prediction_error(const ComparisonRow& r) { return measured_error(r.time, r.spread); }
 
 Bytes device_bytes(const ComparedBudget& entry) { return entry.budget.device; }
 
@@ -28,6 +29,7 @@ void set_measured(ComparisonRow& row, const MeasuredPlan& found) {
   row.measured = found.time;
   row.least_measured = found.least;
   row.most_measured = found.most;
+  row.spread = found.spread;
   row.measured_iterations = found.iterations;
   row.has_room = found.has_room;
 }
@@ -41,9 +43,9 @@ void print_measured_row(const ComparisonRow& r, const std::string& name, std::si
                                                  : "");
     return;
   }
-  say("  {:>11}  {:{}} {:>12} {:>12} {:>12} {:>12} {:>8.1f} % {:>11}\n", budget, name, width,
+  say("  {:>11}  {:{}} {:>12} {:>12} {:>12} {:>12} {:>11}  {}\n", budget, name, width,
       format_time(r.time), format_time(r.measured), format_time(r.least_measured),
-      format_time(r.most_measured), 100 * prediction_error(r), r.measured_iterations);
+      format_time(r.most_measured), r.measured_iterations, prediction_error(r).text());
 }
 
 }  // namespace
@@ -54,7 +56,9 @@ void add_measured(Json& json, const ComparisonRow& r) {
   json["least_measured_ms"] = measured ? Json(to_ms(r.least_measured)) : Json(nullptr);
   json["most_measured_ms"] = measured ? Json(to_ms(r.most_measured)) : Json(nullptr);
   json["measured_iterations"] = r.measured_iterations;
-  json["prediction_error"] = measured ? Json(prediction_error(r)) : Json(nullptr);
+  json["prediction_error"] = measured ? Json(prediction_error(r).share) : Json(nullptr);
+  json["prediction_error_low"] = measured ? Json(prediction_error(r).low) : Json(nullptr);
+  json["prediction_error_high"] = measured ? Json(prediction_error(r).high) : Json(nullptr);
 }
 
 Result<void> check_measurable(const SubjectSpec& s) {
@@ -146,8 +150,8 @@ void print_measured(const std::vector<ComparisonRow>& rows,
   for (const CorrectedRow& r : corrected) width = std::max(width, again(r).size());
   if (std::ranges::none_of(rows, &ComparisonRow::feasible)) return;
   say("measured on this device, in turn, medians:\n  {:>11}  {:{}} {:>12} {:>12} {:>12} {:>12} "
-      "{:>10} {:>11}\n",
-      "budget", "planner", width, "predicted", "measured", "least", "most", "off by", "iterations");
+      "{:>11}  {}\n",
+      "budget", "planner", width, "predicted", "measured", "least", "most", "iterations", "off by");
   for (const ComparisonRow& r : rows) {
     if (r.feasible()) print_measured_row(r, r.planner, width);
   }

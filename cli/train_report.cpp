@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "base/counted.h"
 #include "base/json.h"
 #include "learning_report.h"
+#include "lower/overhead.h"
 #include "memory_report.h"
 #include "option_names.h"
 #include "planning/make_plan.h"
@@ -20,12 +19,14 @@
 namespace tidepool::cli {
 namespace {
 
-/// Fewer measured iterations than these say nothing of an overhead.
-constexpr std::size_t kFewIterations = 3;
-
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+/// And the least and the most that it may be.
+void add_share(Json& out, const std::string& name, const std::optional<MeasuredShare>& measured) {
+  out[name] = measured ? Json(measured->share) : Json(nullptr);
+  out[name + "_low"] = measured ? Json(measured->low) : Json(nullptr);
+  out[name + "_high"] = measured ? Json(measured->high) : Json(nullptr);
+}
 
 /// A time that 0 stands for "not measured" in.
 Json ms_or_null(Nanos time) { return time.count() > 0 ? Json(to_ms(time)) : Json(nullptr); }
@@ -73,7 +74,9 @@ Json trials_json(const std::optional<TrialsReport>& trials) {
                      {"corrected", plan.corrected},
                      {"predicted_ms", to_ms(plan.predicted)},
                      {"measured_ms", ms_or_null(plan.measured)},
-                     {"measured_iterations", plan.iterations}});
+                     {"measured_iterations", plan.iterations},
+                     {"low_ms", ms_or_null(plan.low)},
+                     {"high_ms", ms_or_null(plan.high)}});
   }
   Json late = Json::array();  // by stream
   for (const Lateness& stream : trials->late) {
@@ -100,9 +103,9 @@ void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) 
   const Bytes host_budget = r.start.budget.host;
   out["host_budget_bytes"] = host_budget > 0 ? Json(host_budget) : Json(nullptr);
   out["measured_iterations"] = r.measured_iterations;
-  out["unlimited_ms"] = r.baseline ? ms_or_null(r.baseline->time) : Json(nullptr);
-  out["overhead"] = or_null(r.measured_overhead());
-  out["prediction_error"] = or_null(r.prediction_error());
+  out["unlimited_ms"] = r.baseline ? ms_or_null(r.baseline->time.median) : Json(nullptr);
+  add_share(out, "overhead", r.measured_overhead());
+  add_share(out, "prediction_error", r.prediction_error());
   out["plan_ms"] = to_ms(planned.plan_time);
   out["check_ms"] = to_ms(planned.check_time);
   out["streaming"] = lowered.streaming;
@@ -187,34 +190,41 @@ bool tried_plans(const TrainingReport& r) { return r.trials && !r.trials->plans.
 
 void print_times(const TrainingReport& r) {
   const auto overhead = r.measured_overhead();
-  const std::string few =
-      r.measured_iterations < kFewIterations
-          ? fmt::format(", of {}{}: too few to tell it from noise",
-                        counted(r.measured_iterations, "iteration"), r.baseline ? " each" : "")
-      : tried_plans(r) ? fmt::format(", median of {} after the trials",
-                                     counted(r.measured_iterations, "iteration"))
-                       : "";
+  const std::string medians = fmt::format(", median{} of {}{}", r.baseline ? "s" : "",
+                                          counted(r.measured_iterations, "iteration"),
+                                          tried_plans(r) ? " after the trials" : "");
   std::string off = "not measured";
   if (r.measured_iterations == 0) {
     say("  time       not measured: every iteration was on cold caches (more --iterations)\n");
   } else if (overhead) {
-    say("  time       {} an iteration, {} without a {}: overhead {}{}\n", format_time(r.measured),
-        format_time(r.baseline->time), r.memory ? "limit" : "budget", percent(*overhead), few);
+    say("  time       {} an iteration, {} without a {}: overhead {}{}\n",
+        format_time(r.measured.median), format_time(r.baseline->time.median),
+        r.memory ? "limit" : "budget", overhead->text(), medians);
   } else {
-    say("  time       {} an iteration{}\n", format_time(r.measured), few);
+    say("  time       {} an iteration{}\n", format_time(r.measured.median), medians);
   }
-  if (const auto error = r.prediction_error()) off = percent(std::abs(*error)) + " off";
+  if (const auto error = r.prediction_error()) off = "off by " + error->text();
   std::string of = r.branches > 0 ? " of that" : "";
   if (r.devices > 1) of = " of the part of one device alone";
   if (r.branches > 0) {
     off += fmt::format("; {} where none of {} branches is skipped",
                        format_time(r.start.iteration_time()), r.branches);
   }
-  say("  predicted  {} ({}), overhead {}{}{}\n", format_time(r.predicted), off,
+  say("  predicted  {}, {}; overhead {}{}{}\n", format_time(r.predicted), off,
       percent(r.start.predicted_overhead()), of,
       r.baseline && r.memory ? ": the rest is ops that run slower inside the limit"
       : r.baseline           ? ""
                              : " by prediction (--baseline measures it)");
+}
+
+/// By what was measured where trials did that, which is known no better than it spreads.
+std::string gap_text(const TrainingReport& r) {
+  const std::string gap = with_option_names(r.start.gap.text());
+  if (gap.empty() || !r.start.now || r.measured.count == 0) return gap;
+  const double spread = overhead(r.measured.high, r.measured.low);
+  const bool busy = r.start.gap.gap && spread > *r.start.gap.gap && spread > kQuietMachine;
+  return fmt::format("{}; by times measured here, which spread by {}{}", gap, percent(spread),
+                     busy ? ": busy machine" : "");
 }
 
 /// What leaving the algorithms to the planner is worth, where that is known.
@@ -235,7 +245,7 @@ void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
   print_times(r);
   print_choice(r);
   print_trials(r, "  trials    ");
-  if (const std::string gap = with_option_names(r.start.gap.text()); !gap.empty()) {
+  if (const std::string gap = gap_text(r); !gap.empty()) {
     say("  optimality gap {}\n", gap);
   }
   if (r.graph) {
@@ -268,13 +278,13 @@ void print_epochs_end(const TrainingSpec& spec, const TrainingReport& r) {
       host > 0 ? fmt::format(", host {} of {}", format_bytes(r.start.running().host_bytes()),
                              format_bytes(host))
                : "",
-      r.measured > Nanos{0} ? format_time(r.measured) : "not measured", format_time(r.predicted),
-      r.state_crc32);
+      r.measured.count > 0 ? format_time(r.measured.median) : "not measured",
+      format_time(r.predicted), r.state_crc32);
   print_trials(r, "trials");
   const RoundsOfPlan rounds = rounds_report(r);
   if (const std::string text = text_of(rounds); !text.empty()) say("rounds {}\n", text);
   if (const std::string warning = warning_of(rounds); !warning.empty()) say("{}\n", warning);
-  if (const std::string gap = with_option_names(r.start.gap.text()); !gap.empty()) {
+  if (const std::string gap = gap_text(r); !gap.empty()) {
     say("optimality gap {}\n", gap);
   }
 }
@@ -295,7 +305,7 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
       {"unlimited_peak_bytes", r.start.unlimited_peak},
       {"footprint_bytes", largest_device(r.start.running())},
       {"arena_peak_bytes", r.arena_peak},
-      {"measured_ms", ms_or_null(r.measured)},
+      {"measured_ms", ms_or_null(r.measured.median)},
       {"predicted_ms", to_ms(r.predicted)},
       {"branches", r.branches},
       {"predicted_all_branches_ms", to_ms(r.start.iteration_time())},

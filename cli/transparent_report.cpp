@@ -4,6 +4,7 @@
 
 #include "base/counted.h"
 #include "base/json.h"
+#include "lower/overhead.h"
 #include "memory_report.h"
 #include "option_names.h"
 #include "terminal.h"
@@ -15,6 +16,12 @@ Json measured_ms(Nanos time) { return time.count() > 0 ? Json(to_ms(time)) : Jso
 
 std::string time_or(Nanos time, const char* none) {
   return time.count() > 0 ? format_time(time) : none;
+}
+
+/// Of iterations on a plan; the training without a budget ran in another turn.
+std::optional<MeasuredShare> overhead_of(const TransparentReport& r) {
+  if (!r.baseline || r.planned.count == 0 || r.baseline->time.count == 0) return std::nullopt;
+  return measured_overhead(r.planned, r.baseline->time);
 }
 
 void print_plan_found(const TransparentReport& r) {
@@ -38,6 +45,7 @@ void print_plan_found(const TransparentReport& r) {
 Json to_json(const TrainingSpec& spec, const TransparentReport& r) {
   const SessionReport& s = r.session;
   const bool compared = r.baseline && r.baseline->identical;
+  const auto overhead = overhead_of(r);
   return {{"schema", 1},
           {"model", spec.job.model},
           {"batch", spec.job.batch},
@@ -63,12 +71,15 @@ Json to_json(const TrainingSpec& spec, const TransparentReport& r) {
           {"why_no_plan",
            s.why_no_plan.empty() ? Json(nullptr) : Json(with_option_names(s.why_no_plan))},
           {"unplanned_ms", measured_ms(r.unplanned)},
-          {"planned_ms", measured_ms(r.planned)},
+          {"planned_ms", measured_ms(r.planned.median)},
+          {"overhead", overhead ? Json(overhead->share) : Json(nullptr)},
+          {"overhead_low", overhead ? Json(overhead->low) : Json(nullptr)},
+          {"overhead_high", overhead ? Json(overhead->high) : Json(nullptr)},
           {"predicted_ms", measured_ms(s.predicted)},
           {"planning_ms", to_ms(r.planning)},
           {"stalled_ms", to_ms(s.stalled)},
           {"moved_bytes", s.moved},
-          {"unlimited_ms", r.baseline ? measured_ms(r.baseline->time) : Json(nullptr)},
+          {"unlimited_ms", r.baseline ? measured_ms(r.baseline->time.median) : Json(nullptr)},
           {"memory", memory_json(r.memory, r.file)},
           {"losses", r.losses},
           {"state_crc32", r.state_crc32},
@@ -88,15 +99,18 @@ void print_report(const TrainingSpec& spec, const TransparentReport& r) {
   r.memory ? print_memory(spec, r)
            : say("  memory     highest byte used {}\n", format_bytes(s.device_peak));
   print_plan_found(r);
-  const bool has_plan = r.planned > Nanos{0};
+  const auto overhead = overhead_of(r);
+  const bool has_plan = r.planned.count > 0;
   const std::string planned =
-      has_plan ? fmt::format("{} an iteration on a plan (predicted {}), ", format_time(r.planned),
-                             time_or(s.predicted, "none"))
+      has_plan ? fmt::format("{} an iteration on a plan (predicted {}), ",
+                             format_time(r.planned.median), time_or(s.predicted, "none"))
                : "";
   say("  time       {}{} {}{}\n", planned, time_or(r.unplanned, "none"),
       has_plan ? "without" : "an iteration without a plan",
-      r.baseline ? fmt::format("; {} without a budget", time_or(r.baseline->time, "not measured"))
-                 : "");
+      r.baseline
+          ? fmt::format("; {} without a budget{}", time_or(r.baseline->time.median, "not measured"),
+                        overhead ? ": overhead " + overhead->text() : "")
+          : "");
   say("  copies     {} moved, planned ops waited {} for them in all\n", format_bytes(s.moved),
       format_time(s.stalled));
   if (!r.losses.empty()) {

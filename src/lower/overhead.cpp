@@ -1,6 +1,9 @@
 #include "lower/overhead.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -13,6 +16,27 @@ double overhead(Nanos iteration, Nanos unlimited) {
   if (unlimited.count() == 0) return std::numeric_limits<double>::infinity();
   return static_cast<double>((iteration - unlimited).count()) /
          static_cast<double>(unlimited.count());
+}
+
+bool MeasuredShare::busy() const { return high - low > std::max(std::abs(share), kQuietMachine); }
+
+std::string MeasuredShare::text() const {
+  constexpr std::size_t kFew = 3;  // of fewer there is no spread
+  if (count < kFew) {
+    return fmt::format("{:.1f} % (of {}: too few to tell it from noise)", 100 * share, count);
+  }
+  return fmt::format("{:.1f} % ({:.1f} to {:.1f}{})", 100 * share, 100 * low, 100 * high,
+                     busy() ? ": busy machine" : "");
+}
+
+MeasuredShare measured_overhead(const Spread& iteration, const Spread& unlimited) {
+  return {overhead(iteration.median, unlimited.median), overhead(iteration.low, unlimited.high),
+          overhead(iteration.high, unlimited.low), std::min(iteration.count, unlimited.count)};
+}
+
+MeasuredShare measured_error(Nanos predicted, const Spread& iteration) {
+  return {overhead(predicted, iteration.median), overhead(predicted, iteration.high),
+          overhead(predicted, iteration.low), iteration.count};
 }
 
 namespace {

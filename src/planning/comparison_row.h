@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "base/spread.h"
 #include "base/time.h"
 #include "bound/tightest.h"
 #include "planning/rounds_of_plan.h"
@@ -40,6 +41,7 @@ struct ComparisonRow {
   Nanos measured{};                    ///< of an iteration, at its median; 0: it was not measured
   Nanos least_measured{};
   Nanos most_measured{};
+  Spread spread{};
   std::int64_t measured_iterations = 0;
   bool has_room = true;  ///< to be measured in the memory of the process beside the other plans
   bool from_smaller_budget = false;

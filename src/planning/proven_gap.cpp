@@ -111,7 +111,8 @@ std::string ProvenGap::text() const {
                         : "";
   const std::string said = said_of(by, stopped);
   return fmt::format(
-      "{}{:.2f} % of the time without a budget: no plan{} has an overhead below {:.2f} %{}{}",
+      "{}{:.2f} % of the time without a budget: no plan{} has an overhead below {:.2f} % by the "
+      "times that plans are made with{}{}",
       said.empty() ? "" : "at most ", 100 * *gap,
       choice ? " with these algorithms and rounds" : " with these rounds", 100 * *least_overhead,
       said.empty() ? "" : fmt::format(" ({})", said), any);

@@ -122,7 +122,7 @@ class Epochs {
     if (!diverged_) diverged_ = warn_if_diverged(losses, next_, observer_);
     next_ += iterations;
     if (training_->measured() > 0) {
-      report_.measured = training_->median();
+      report_.measured = training_->spread();
       report_.measured_iterations = training_->measured();
     }
     report_.arena_peak = std::max(report_.arena_peak, training_->executor().arena_peak());

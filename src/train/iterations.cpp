@@ -115,14 +115,14 @@ class Iterations {
     inside_->executor().exit();
     report.arena_peak = inside_->arena_peak();
     report.trials = trials_.report();
-    report.measured = inside_->median();
+    report.measured = inside_->spread();
     report.measured_iterations = inside_->measured();
     report.losses = inside_->runner().losses();
     report.state_crc32 = checksum(inside_->runner());
     if (!without_) return;
     without_->executor().exit();
     Baseline baseline;
-    baseline.time = without_->median();
+    baseline.time = without_->spread();
     if (spec_.comparison == Comparison::bits) {
       baseline.identical = identical(job_.whole().program, without_->runner(), inside_->runner());
     }

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/median.h"
 #include "measure/expected_memory.h"
 #include "runtime/observe.h"
 #include "train/observed_plan.h"
@@ -94,7 +95,7 @@ class Turns {
   static MeasuredPlan figures(const Ran& ran) {
     if (ran.times.empty()) return {};
     const auto [least, most] = std::ranges::minmax(ran.times);
-    return {median(ran.times), least, most, std::ssize(ran.times)};
+    return {median(ran.times), least, most, spread_of(ran.times), std::ssize(ran.times)};
   }
 
   /// A block each, the first of each with the times of its instructions.

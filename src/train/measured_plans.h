@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/observer.h"
+#include "base/spread.h"
 #include "cost/profile.h"
 #include "job/job_spec.h"
 #include "planning/make_plan.h"
@@ -21,6 +22,7 @@ struct MeasuredPlan {
   Nanos time{};  ///< an iteration at its median; 0: it was interrupted before one was measured
   Nanos least{};
   Nanos most{};
+  Spread spread{};
   std::int64_t iterations = 0;
   bool has_room =
       true;  ///< in the memory of the process beside the other plans; else it did not run

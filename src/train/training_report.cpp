@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/system_memory.h"
-#include "lower/overhead.h"
 
 namespace tidepool {
 
@@ -41,14 +40,14 @@ Bytes FileReport::written_an_iteration() const {
   return iterations > 0 ? traffic.written.bytes / iterations : 0;
 }
 
-std::optional<double> TrainingReport::measured_overhead() const {
+std::optional<MeasuredShare> TrainingReport::measured_overhead() const {
   if (!baseline || measured_iterations == 0) return std::nullopt;
-  return overhead(measured, baseline->time);
+  return tidepool::measured_overhead(measured, baseline->time);
 }
 
-std::optional<double> TrainingReport::prediction_error() const {
-  if (measured_iterations == 0 || measured.count() == 0) return std::nullopt;
-  return to_ms(predicted) / to_ms(measured) - 1;
+std::optional<MeasuredShare> TrainingReport::prediction_error() const {
+  if (measured_iterations == 0 || measured.median.count() == 0) return std::nullopt;
+  return measured_error(predicted, measured);
 }
 
 }  // namespace tidepool

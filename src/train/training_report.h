@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "lower/overhead.h"
 #include "planning/process_memory.h"
 #include "schedule/plan_totals.h"
 #include "train/disk_drift.h"
@@ -17,7 +18,7 @@ namespace tidepool {
 
 /// The same training without a budget, run in turn with it.
 struct Baseline {
-  Nanos time{};                   ///< median of an iteration
+  Spread time{};                  ///< of an iteration
   std::optional<bool> identical;  ///< losses and all weights, bit for bit; none: not compared
 };
 
@@ -79,8 +80,8 @@ struct TrainingReport {
   std::int64_t next_iteration = 0;  ///< of the whole training
   std::vector<float> losses;        ///< of this run's iterations; with epochs their means are there
   Bytes arena_peak = 0;             ///< highest device byte used
-  /// Median of an iteration after the trials, or of all; 0: every one was on cold caches.
-  Nanos measured{};
+  /// Of an iteration after the trials, or of all; its median is 0 where all were on cold caches.
+  Spread measured{};
   std::size_t measured_iterations = 0;
   Nanos predicted{};         ///< the same by prediction
   std::size_t branches = 0;  ///< that iterations may skip; `start` is of one that runs all
@@ -93,9 +94,9 @@ struct TrainingReport {
   std::uint32_t state_crc32 = 0;       ///< of all persistent tensors
 
   /// Measured; none without a baseline.
-  [[nodiscard]] std::optional<double> measured_overhead() const;
+  [[nodiscard]] std::optional<MeasuredShare> measured_overhead() const;
   /// Of the prediction, as a share of the measured time.
-  [[nodiscard]] std::optional<double> prediction_error() const;
+  [[nodiscard]] std::optional<MeasuredShare> prediction_error() const;
 };
 
 }  // namespace tidepool

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/median.h"
+#include "base/spread.h"
 #include "job/job.h"
 #include "runtime/executor.h"
 
@@ -137,10 +137,8 @@ class TrainingRun {
   /// Of every plan until now.
   [[nodiscard]] Bytes arena_peak() const { return std::max(arena_peak_, executor_->arena_peak()); }
   [[nodiscard]] std::size_t measured() const { return times_.size(); }
-  /// Of the measured iterations; 0 where there are none.
-  [[nodiscard]] Nanos median() const {
-    return times_.empty() ? Nanos{0} : tidepool::median(times_);
-  }
+  /// Of the measured iterations.
+  [[nodiscard]] Spread spread() const { return spread_of(times_); }
 
  private:
   void leave_device() {

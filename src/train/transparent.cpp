@@ -8,6 +8,7 @@
 #include "base/at.h"
 #include "base/counted.h"
 #include "base/median.h"
+#include "base/spread.h"
 #include "base/system_memory.h"
 #include "measure/expected_memory.h"
 #include "measure/link_speed.h"
@@ -124,7 +125,7 @@ class TransparentTraining {
     tell_file(before, device.file_traffic());
     training.store();
     report_.session.device_peak = session.report().device_peak;
-    if (!times_planned_.empty()) report_.planned = median(times_planned_);
+    report_.planned = spread_of(times_planned_);
     if (!times_unplanned_.empty()) report_.unplanned = median(times_unplanned_);
     return {};
   }
@@ -196,7 +197,7 @@ class TransparentTraining {
     }
     without.executor().exit();
     Baseline baseline;
-    baseline.time = without.median();
+    baseline.time = without.spread();
     if (spec_.comparison == Comparison::bits) {
       baseline.identical = identical(job_.program(), without.runner(), *runner_);
     }

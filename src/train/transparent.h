@@ -24,7 +24,7 @@ struct TransparentReport {
   std::int64_t planned_iterations = 0;  ///< all of whose ops a plan served
   std::int64_t first_planned = 0;       ///< number of the first of them, from 1; 0: there is none
   Nanos unplanned{};  ///< median of the others, without the first of all; 0: there are none
-  Nanos planned{};    ///< median of these; 0: there are none
+  Spread planned{};   ///< of these; its median is 0 where there are none
   Nanos planning{};   ///< that the training waited for plans
   SessionReport session;
   std::vector<float> losses;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/median.h"
+#include "base/spread.h"
 #include "cost/turns_on_buses.h"
 #include "lower/time_plan.h"
 #include "planners/registry.h"
@@ -348,8 +349,9 @@ void Trials::write_report() {
   if (!report_ || report_->earlier || !may_try_) return;
   report_->plans.clear();
   for (const Candidate& c : candidates_) {
+    const Spread spread = spread_of(c.times);
     report_->plans.push_back({c.plan.planned.lowered.plan.planner, c.corrected, c.predicted,
-                              c.times.empty() ? Nanos{0} : time_of(c), c.times.size()});
+                              spread.median, spread.count, spread.low, spread.high});
   }
 }
 

@@ -19,6 +19,11 @@ std::string slowdown_text(const Observation::Beside& slowdown) {
                      100 * slowdown.out, 100 * slowdown.in);
 }
 
+std::string text_of(const TriedPlan& plan) {
+  return fmt::format("{} ({} to {}, median of {})", format_time(plan.measured),
+                     format_time(plan.low), format_time(plan.high), plan.iterations);
+}
+
 std::string name_of(const TriedPlan& plan) {
   return plan.corrected ? plan.planner + " by what was measured" : plan.planner;
 }
@@ -43,8 +48,7 @@ std::string TrialsReport::text() const {
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (i == kept || plans[i].iterations == 0) continue;
     seemed_faster = seemed_faster || plans[i].measured < best.measured;
-    others.push_back(fmt::format("{} {} ({})", name_of(plans[i]), format_time(plans[i].measured),
-                                 plans[i].iterations));
+    others.push_back(fmt::format("{} {}", name_of(plans[i]), text_of(plans[i])));
   }
   const std::string beside = !others.empty()
                                  ? fmt::format("tried beside it: {}", fmt::join(others, ", "))
@@ -58,9 +62,8 @@ std::string TrialsReport::text() const {
                            ? "; what was faster was so by no more than times spread by chance, and "
                              "the plan that is predicted to be fastest is kept"
                            : "";
-  return fmt::format("{} kept: {} an iteration at its median of {}; {}{}{}{}", name_of(best),
-                     format_time(best.measured), best.iterations, beside, chance,
-                     slowdown_text(slowdown), ended);
+  return fmt::format("{} kept: an iteration takes {}; {}{}{}{}", name_of(best), text_of(best),
+                     beside, chance, slowdown_text(slowdown), ended);
 }
 
 std::string why_not_tried(const TrainingSpec& spec, const Job& job, const Preparation& start) {

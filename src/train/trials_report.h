@@ -19,6 +19,8 @@ struct TriedPlan {
   Nanos predicted{};           ///< an iteration, by the times of now when it was first tried
   Nanos measured{};            ///< ... at its median; 0: it did not run
   std::size_t iterations = 0;  ///< that were measured
+  Nanos low{};                 ///< ... and where the median may lie (spread.h)
+  Nanos high{};
 };
 
 struct TrialsReport {

@@ -14,7 +14,7 @@ namespace {
 
 /// What the other process says: the time, or an error.
 struct Answer {
-  Nanos::rep time = 0;
+  Spread time;
   ErrorCode code = ErrorCode::runtime;
   char message[400] = {};
 };
@@ -38,7 +38,7 @@ Answer answer_of(const TrainingSpec& spec, const Observer& observer) {
   const auto report = run_training(free, quiet);
   Answer answer;
   if (report) {
-    answer.time = report->measured.count();
+    answer.time = report->measured;
   } else {
     answer.code = report.error().code;
     std::strncpy(answer.message, report.error().message.c_str(), sizeof answer.message - 1);
@@ -59,7 +59,7 @@ bool read_all(int from, Answer& answer) {
 
 }  // namespace
 
-Result<Nanos> time_without_limit(const TrainingSpec& spec, Observer& observer) {
+Result<Spread> time_without_limit(const TrainingSpec& spec, Observer& observer) {
   int ends[2] = {};
   if (::pipe2(ends, 0) != 0) return fail(ErrorCode::runtime, std::strerror(errno));
   observer.update(0, "without a limit, in a process of its own");
@@ -86,8 +86,8 @@ Result<Nanos> time_without_limit(const TrainingSpec& spec, Observer& observer) {
                             "`baseline` only this one runs",
                             signal, signal == SIGKILL ? ": there is not so much memory" : ""));
   }
-  if (answer.time == 0) return fail(answer.code, answer.message);
-  return Nanos{answer.time};
+  if (answer.time.median == Nanos{0}) return fail(answer.code, answer.message);
+  return answer.time;
 }
 
 }  // namespace tidepool

@@ -3,16 +3,16 @@
 #pragma once
 
 #include "base/result.h"
-#include "base/time.h"
+#include "base/spread.h"
 #include "train/training_observer.h"
 #include "train/training_spec.h"
 
 namespace tidepool {
 
-/// What an iteration takes at its median with all the memory there is, and nothing in files. Forks:
+/// What an iteration takes with all the memory there is, and nothing in files. Forks:
 /// call it before the process has other threads. Fails with `runtime` where that process is ended,
 /// as the kernel does it where there is not so much memory; as that training fails; or with
 /// `interrupted`.
-Result<Nanos> time_without_limit(const TrainingSpec& spec, Observer& observer);
+Result<Spread> time_without_limit(const TrainingSpec& spec, Observer& observer);
 
 }  // namespace tidepool

@@ -23,6 +23,29 @@ TEST(Overhead, IsTheShareOfTheTimeWithoutABudget) {
   EXPECT_TRUE(std::isinf(overhead(Nanos{1}, Nanos{0}))) << "no proof from a missing figure";
 }
 
+/// Regression: -17.6 % were shown beside a proof that no plan has less than 0 %.
+TEST(MeasuredOverhead, SaysWhatTheSpreadLeavesOpen) {
+  const Spread quiet{Nanos{1000}, Nanos{995}, Nanos{1005}, 20};
+  const Spread slower{Nanos{1100}, Nanos{1090}, Nanos{1110}, 24};
+  const MeasuredShare clear = measured_overhead(slower, quiet);
+  EXPECT_FALSE(clear.busy());
+  EXPECT_EQ(clear.text(), "10.0 % (8.5 to 11.6)");
+  EXPECT_EQ(clear.count, 20U);
+  const Spread noisy{Nanos{824}, Nanos{600}, Nanos{1200}, 20};
+  const MeasuredShare busy = measured_overhead(noisy, quiet);
+  EXPECT_TRUE(busy.busy());
+  EXPECT_EQ(busy.text(), "-17.6 % (-40.3 to 20.6: busy machine)");
+  EXPECT_FALSE(measured_overhead(quiet, quiet).busy()) << "as quiet as machines are";
+}
+
+TEST(MeasuredOverhead, OfTooFewIterationsSaysSo) {
+  const Spread one{Nanos{1000}, Nanos{1000}, Nanos{1000}, 1};
+  EXPECT_EQ(measured_overhead({Nanos{8720}, Nanos{8720}, Nanos{8720}, 1}, one).text(),
+            "772.0 % (of 1: too few to tell it from noise)");
+  EXPECT_EQ(measured_error(Nanos{1100}, {Nanos{1000}, Nanos{1000}, Nanos{1000}, 9}).text(),
+            "10.0 % (10.0 to 10.0)");
+}
+
 TEST(UnlimitedTime, IsThatOfWhatTakesLongest) {
   testing::ProgramBuilder b;
   const TensorId input = b.tensor("input", 512);

@@ -42,7 +42,7 @@ class TransparentTest : public testing::TrainingTest {
       EXPECT_EQ(report.session.left_plans, 0);
       EXPECT_LT(report.budget, report.unlimited_peak);
       EXPECT_GT(report.session.moved, 0);
-      EXPECT_GT(report.planned.count(), 0);
+      EXPECT_GT(report.planned.count, 0U);
       EXPECT_GT(report.unplanned.count(), 0);
       EXPECT_GT(report.session.predicted.count(), 0);
     }

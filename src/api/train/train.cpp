@@ -83,7 +83,7 @@ tp::TrainReport report_of(const TrainingReport& own) {
   report.arena_peak = own.arena_peak;
   report.host_bytes = own.start.running().host_bytes();
   report.planner = own.start.running().planner;
-  report.measured = own.measured;
+  report.measured = own.measured.median;
   report.predicted = own.predicted;
   report.losses = own.losses;
   for (const EpochReport& epoch : own.epochs) {
