@@ -9,8 +9,9 @@ import torch
 
 from . import planner as planning
 from . import recorded
-from .budget import Budget, peak_of
+from .budget import Budget
 from .errors import TidepoolError, bytes_of
+from .peaks import peak_of
 from .primitives import SWAPS_ONLY
 
 
@@ -33,7 +34,10 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", tim
     """A Budget that holds the steps of a training inside `peak` bytes.
 
     peak         bytes, "10GiB", or "60%" of what a step takes without a budget; everything of the
-                 training counts: parameters, gradients, optimizer state, batch, workspaces
+                 training counts: parameters, gradients, optimizer state, batch, workspaces. "auto":
+                 what the group of processes, the machine and ulimit -v leave; "least": the smallest
+                 budget that a plan was found for. A share and "least" are known when a step was
+                 recorded; those before it run without a budget, unless a step is given
     optimizer    one or a list of several
     host         bytes that may have left the device, of all ranks of this machine; None: no limit
     host_dir     a folder: what leaves goes to a file there, without a name
@@ -76,8 +80,7 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", tim
         step = _step_of(model, optimizers, sample, loss, step)
         _ahead()
     budget = Budget(model, optimizers, peak, options)
-    if step is not None:
-        budget.plan_ahead(step)
+    budget.plan_ahead(step)
     return budget
 
 
@@ -179,7 +182,7 @@ def plan(model, optimizer, step=None, *, peak, sample=None, loss=None, run=False
 
     CannotPlanAhead, a TidepoolError: the step reads values, as `.item()` does, ends in an error, or
     no copy of this process can be made."""
-    share, size = peak_of(peak)
+    peak = peak_of(peak)
     options = _planner_options(planner, time_limit, evaluations, seed, allow)
     optimizers = _optimizers(optimizer)
     step = _step_of(model, optimizers, sample, loss, step)
@@ -190,6 +193,5 @@ def plan(model, optimizer, step=None, *, peak, sample=None, loss=None, run=False
         ahead = _ahead()
         program = ahead.program_of(ahead.later_step(model, optimizers, step), name, min_bytes,
                                    options.recompute, home=True)
-    size = size or int(program.recording.peak() * share)
     host = None if host is None else bytes_of(host, "host")
-    return recorded.outlook(program, size, host, machine, options)
+    return recorded.outlook(program, peak, host, machine, options)

@@ -8,9 +8,10 @@ from . import exports, forms, library, primitives
 from .away import Away
 from .beside import Beside
 from .between_steps import BetweenSteps
-from .errors import TidepoolError, bytes_of, told
+from .errors import TidepoolError, told
 from .host import HostTier
-from .memory import give_back_at_once
+from .memory import counts, give_back_at_once
+from .peaks import peak_of
 from .plans import Plans
 from .primitives import storage_of
 from .planning import ALIGNMENT
@@ -30,7 +31,7 @@ class Budget:
     def __init__(self, model, optimizers, peak, options):
         self._ranks = Ranks(model)
         self._model = self._ranks.model(model)
-        share, peak = peak_of(peak)
+        peak = peak_of(peak)
         alignment = options.machine["alignment"] if options.machine else ALIGNMENT
         self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host), alignment)
         self._away = Away(self._tier)
@@ -47,12 +48,12 @@ class Budget:
         self._storages = BetweenSteps(self._trained, self._away)
         self._beside = Beside([s for _, _, s in self._trained.persistent()],
                               self._ranks.bucket_bytes())
-        self._reactive = self._ranks.reactive()(self._away, peak, self._beside.base,
-                                                options.min_bytes)
+        self._reactive = self._ranks.reactive()(self._away, self._bytes_of(peak),
+                                                self._beside.base, options.min_bytes)
         say = self._say = _speaker(self._ranks.name(), options.report)
         self._known_plans = Plans(options, self._tier, type(self._model).__name__, say)
         self._runner = StepRunner(self._ranks, self._storages, self._known_plans, self._reactive,
-                                  self._beside, options, share, say)
+                                  self._beside, options, peak, say)
         self._last_report = None  # when it is closed
         self._closed = False
         self._hooks = self._add_hooks()
@@ -64,8 +65,23 @@ class Budget:
         if primitives.lacks() is not None:
             say(primitives.lacks())
 
+    def _bytes_of(self, peak):
+        """Of what the process may still take, this rank's part, with what the training has already;
+        or None."""
+        if peak.text != "auto":
+            return peak.size
+        here = counts.live() - self._beside.base
+        in_memory = self._options.host if self._tier.file is None else None
+        return here + max(1, self._ranks.share_of(peak.size - (in_memory or 0)))
+
     def plan_ahead(self, step):
-        """Plans for the first steps, from step(), which does all of one and is not run."""
+        """Plans for the first steps, from step(), which does all of one and is not run; None: none
+        are made."""
+        if step is not None:
+            self._plan_ahead(step)
+        self._runner.say_what_is_unlimited()
+
+    def _plan_ahead(self, step):
         if self._ranks.together:
             self._say("no plan ahead of time: ranks train together, and none knows what the others "
                       "have. The first steps run reactively")
@@ -235,15 +251,3 @@ def _speaker(name, is_to_speak):
 
     return say
 
-
-def peak_of(peak):
-    """(share of the unlimited peak or None, bytes or None)."""
-    if isinstance(peak, str) and peak.strip().endswith("%"):
-        try:
-            share = float(peak.strip()[:-1]) / 100
-        except ValueError:
-            share = 0
-        if not 0 < share <= 1:
-            raise ValueError(f"peak={peak!r}: a percentage is above 0 and at most 100")
-        return share, None
-    return None, bytes_of(peak, "peak")

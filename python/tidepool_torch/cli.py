@@ -101,8 +101,9 @@ def _parser():
 
 def _add_run_options(run):
     run.add_argument("--peak", required=True, metavar="SIZE", type=_peak,
-                     help="bytes that a training takes at most: 10GiB, 500MB, or 60%% of what it "
-                          "takes without a budget")
+                     help="bytes that a training takes at most: 10GiB, 500MB, 60%% of what it takes "
+                          "without a budget, least (the smallest that works), or auto (what "
+                          "this machine and its limits leave)")
     run.add_argument("--micro-batches", type=_count, metavar="N",
                      help="forward passes of the model in a step; a step that has more is cut, where "
                           "the script gives up steps on its own (default: until the optimizer steps)")
@@ -151,6 +152,8 @@ def _size(option, also=""):
 
 
 def _peak(text):
+    if text in ("auto", "least"):
+        return text
     if not text.endswith("%"):
         return _size("--peak", also=", or a share such as '60%'")(text)
     try:

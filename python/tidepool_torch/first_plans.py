@@ -40,9 +40,10 @@ class FirstPlans:
         if self._runner.peak is None:
             self.has_settled = True
             self._runner.settle(later.recording)
-            self._say(f"the budget is {in_words(self._runner.peak)} of the "
-                      f"{in_words(later.recording.peak())} that a step takes as the one given; where "
-                      "none comes it is a share of the first that is recorded")
+            if self._runner.is_share:
+                self._say(f"the budget is {in_words(self._runner.peak)} of the "
+                          f"{in_words(later.recording.peak())} that a step takes as the one given; "
+                          "where none comes it is a share of the first that is recorded")
         self._plans.know_machine(self._runner.room())
         if first is None:
             self._make(later, once=False)
@@ -98,8 +99,9 @@ class FirstPlans:
         margin = min(_MARGIN, int(peak * _MARGIN_SHARE))
         try:
             program = program_of(fake, name, options.min_bytes, planning.recompute, options.home)
-            planned = self._plans.make(fake.key, program, peak - margin, options=planning,
-                                       said=f"ahead of time, {'first step' if once else 'later'}: ")
+            planned = self._runner.make_plan(
+                fake.key, program, margin, options=planning,
+                said=f"ahead of time, {'first step' if once else 'later'}: ")
         except NothingToPlan:
             return
         except (BudgetInfeasible, HostTierFull) as error:

@@ -15,6 +15,7 @@ ALIGNMENT = 4096  # what a block of its own mapping takes
 _COPY_LATENCY = 30_000  # ns, of a thread that is woken
 _PROBE = 32 << 20
 _TRIES = 4
+_STEPS_UP = 8
 _LEAST_PROBE = 1 << 20
 
 
@@ -51,6 +52,24 @@ def _plan_of_nothing(program, machine, options, plan_by):
     plan = (plan_by or planner.plan)(program.json, machine, room, None,
                                      dataclasses.replace(options, planner="none"))
     return plan, Kept(program, plan)
+
+
+def make_least_plan(program, machine, host, options):
+    """(bytes, what make_plan() returns) of the smallest budget that one was found for, looked for
+    upward from the floor."""
+    peak = least_of(program, machine)
+    for _ in range(_STEPS_UP):
+        try:
+            return peak, make_plan(program, machine, peak, host, options)
+        except BudgetInfeasible as error:
+            peak = max(error.smallest, peak + peak // 32)
+    return peak, make_plan(program, machine, peak, host, options)
+
+
+def least_of(program, machine):
+    """Bytes below which no plan is."""
+    floor, _ = planner.smallest_budget(program.json, machine)
+    return floor + program.small
 
 
 def infeasible(program, machine, peak, beside, error, options, host=None):

@@ -8,7 +8,7 @@ import time
 from . import forms, planner
 from .errors import BudgetInfeasible, HostTierFull, counted, in_words
 from .planned_beside import PlannedBeside
-from .planning import infeasible, make_plan, measured_machine, nothing_may_move
+from .planning import infeasible, make_least_plan, make_plan, measured_machine, nothing_may_move
 from .program import NothingToPlan, StepProgram
 from .report import Done
 
@@ -19,8 +19,9 @@ _DIVERGED_TOO_OFTEN = 3  # times in a row
 class Planned:
     """A plan that is ready to run, and what it was made for."""
 
-    def __init__(self, key, program, plan, kept, executor):
+    def __init__(self, key, peak, program, plan, kept, executor):
         self.key = key
+        self.peak = peak
         self.program = program
         self.plan = plan
         self.kept = kept
@@ -152,10 +153,15 @@ class Plans:
             self._machine = measured_machine(self._tier, room)
 
     def make(self, key, program, peak, instead_of=(), options=None, said=""):
-        """A Planned, in the place of others where there are some. BudgetInfeasible: those stay."""
+        """A Planned, in the place of others where there are some. BudgetInfeasible: those stay.
+        `peak` None: the smallest that one is found for."""
         start = time.perf_counter()
         host = self._host_left(sum(p.plan.host_bytes for p in instead_of))
-        made = make_plan(program, self._machine, peak, host, options or self._options.planning)
+        options = options or self._options.planning
+        if peak is None:
+            peak, made = make_least_plan(program, self._machine, host, options)
+        else:
+            made = make_plan(program, self._machine, peak, host, options)
         took = time.perf_counter() - start
         for planned in instead_of:
             self.drop(planned)
@@ -201,7 +207,7 @@ class Plans:
         plan, kept = made
         executor = forms.make_executor(program, plan, kept, self._tier.region(plan.host_bytes))
         executor.growth.room = peak - plan.info.device_bytes - program.small - kept.bytes
-        planned = Planned(key, program, plan, kept, executor)
+        planned = Planned(key, peak, program, plan, kept, executor)
         self.ready.insert(0, planned)
         while len(self.ready) > _MOST_PLANS:
             self._let_go(self.ready[-1])

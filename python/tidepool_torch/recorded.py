@@ -7,7 +7,7 @@ import time
 from . import calls
 from .errors import BudgetInfeasible, in_words, needed_in_words
 from .planner import smallest_budget
-from .planning import make_plan, measured_machine
+from .planning import make_least_plan, make_plan, measured_machine
 from .host import HostTier
 from .program import StepProgram
 from .recording import Recorder
@@ -72,9 +72,14 @@ class Outlook:
 def outlook(program, peak, host, machine, options):
     machine = machine or measured_machine(HostTier())
     floor = smallest_budget(program.json, machine)[0] + program.small
-    found = Outlook(peak, program.recording.peak(), floor)
+    most = program.recording.peak()
+    size = floor if peak.is_least else peak.size or int(most * peak.share)
+    found = Outlook(size, most, floor)
     try:
-        found.plan, _ = make_plan(program, machine, peak, host, options)
+        if peak.is_least:
+            found.budget, (found.plan, _) = make_least_plan(program, machine, host, options)
+        else:
+            found.plan, _ = make_plan(program, machine, size, host, options)
     except BudgetInfeasible as error:
         found.reason = str(error)
         return found

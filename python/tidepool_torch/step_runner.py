@@ -7,7 +7,7 @@ import time
 import weakref
 
 from . import advice, calls, primitives, refusals
-from .errors import BudgetInfeasible, HostTierFull, in_words, needed_in_words
+from .errors import BudgetInfeasible, HostTierFull, counted, in_words, needed_in_words
 from .executor import DivergedBehind
 from .forms import land
 from .growth import Diverged, Held, Outgrown
@@ -46,10 +46,10 @@ _steps = _OneAtATime()
 
 
 class StepRunner:
-    """`share` is that of the unlimited peak which the budget is, where its bytes are known only when
+    """`wish` is the Peak that was asked for: one that is a share, or the least, is known only when
     a step was recorded."""
 
-    def __init__(self, ranks, storages, plans, reactive, beside, options, share, say):
+    def __init__(self, ranks, storages, plans, reactive, beside, options, wish, say):
         self._ranks = ranks
         self._storages = storages
         self._trained = storages.trained
@@ -58,7 +58,7 @@ class StepRunner:
         self._reactive = reactive
         self._beside = beside
         self._options = options
-        self._share = share
+        self._wish = wish
         self._say = say
         self._warm_up = ranks.warm_up(options.warm_up)
         self._gate = InterruptGate()
@@ -93,7 +93,11 @@ class StepRunner:
     @property
     def is_whole(self):
         """Whether the budget is all of what a step takes: then nothing moves."""
-        return self._share == 1
+        return self._wish.share == 1
+
+    @property
+    def is_share(self):
+        return self._wish.share is not None
 
     # ---- begin and end
 
@@ -394,7 +398,7 @@ class StepRunner:
     def _plan_alone(self, recorder):
         try:
             program = self._program_of(recorder)
-            if program is not None and self._plans.is_to_wait():
+            if program is not None and (self._wish.is_least or self._plans.is_to_wait()):
                 self._plan(program)
             elif program is not None:
                 self._plans.make_beside(self._key, program, self.peak)
@@ -432,12 +436,30 @@ class StepRunner:
         if counts.live is not None and self._plans.had_one(self._key):
             held = counts.live() - self.base - self._known_behind(recording)
             recording.held = held if held > NOISE else 0
-        return self._plans.program_of(self._key, recording, self.peak, self.room())
+        most = max(self.peak, recording.peak()) if self._wish.is_least else self.peak
+        return self._plans.program_of(self._key, recording, most, self.room())
 
     def settle(self, recording):
         """A budget that is a share is known in bytes with the first step that is."""
         if self.peak is None:
-            self._reactive.budget = int(recording.peak() * self._share)
+            # The least is found behind it, by planning.
+            self._reactive.budget = int(recording.peak() * (self._wish.share or 1))
+
+    def make_plan(self, key, program, spare=0, **more):
+        """A Planned that leaves `spare` bytes of the budget; where that is the least, of all plans
+        that are ready, it is known then. BudgetInfeasible, HostTierFull."""
+        if not self._wish.is_least:
+            return self._plans.make(key, program, self.peak - spare, **more)
+        planned = self._plans.make(key, program, None, **more)
+        self._reactive.budget = max(p.peak for p in self._plans.ready) + spare
+        return planned
+
+    def say_what_is_unlimited(self):
+        if self.peak is None and not self.is_whole:
+            first = counted(self._warm_up + 1, "step")
+            self._say(f'peak="{self._wish.text}" is known when a step was recorded: the first {first} '
+                      'run without a budget. Next, where they do not fit: peak="auto" or bytes, or '
+                      "fit(..., step=) to plan ahead of time")
 
     def room(self):
         """Bytes of the budget that nothing takes now."""
@@ -448,14 +470,14 @@ class StepRunner:
         if self._partial == _MOST_PARTIAL or not self._reactive.did_less():
             return False
         self._partial += 1
-        self._say(f"step {self.steps} does less than one before: peak=\"{self._share * 100:g}%\" is "
+        self._say(f"step {self.steps} does less than one before: peak=\"{self._wish.text}\" is "
                   "taken of the next whole one")
         return True
 
     def _plan(self, program):
         ahead = [p for p in self._plans.ready if p.ahead and p.key == self._key]
         try:
-            planned = self._plans.make(self._key, program, self.peak, ahead)
+            planned = self.make_plan(self._key, program, instead_of=ahead)
         except BudgetInfeasible as error:
             if not ahead:
                 raise
