@@ -18,7 +18,10 @@ from .primitives import StorageWeakRef, storage_of
 _WHOLE = 0.9
 
 # Room for what no count shows: small blocks of the process, scratch of kernels.
-SLACK = 1 << 20
+_SLACK = 1 << 20
+
+# Parts of the budget: nodes of autograd's and objects of Python's are in what the C library counts.
+_NOISE = 128
 
 # What a call leaves taken beside its results is the kernel's from here on; less is of blocks' headers.
 _KEPT_BY_KERNEL = 64 << 10
@@ -124,12 +127,17 @@ class Reactive:
 
     def takes(self):
         """A budget that would do for what is on the device now."""
-        return counts.live() - self.base + SLACK
+        return counts.live() - self.base + _SLACK
 
     def over(self, size):
-        """Bytes that the training has above the budget with `size` more; up to SLACK are none."""
-        over = 0 if counts.live is None else counts.live() - self.base + size - self.budget
-        return over if over > SLACK else 0
+        """Bytes that the training has above the budget with `size` more."""
+        if counts.live is None:
+            return 0
+        return self.worth_a_word(counts.live() - self.base + size - self.budget)
+
+    def worth_a_word(self, more):
+        """`more` bytes, or 0 where Python's own objects of a step may be as much."""
+        return more if more > max(_SLACK, self.budget // _NOISE) else 0
 
     def _call(self, func, args, kwargs):
         if self.recorder is not None:
@@ -164,12 +172,12 @@ class Reactive:
         if self.budget is None:
             return True
         while True:
-            over = counts.live() - self.base + size + SLACK - self.budget
+            over = counts.live() - self.base + size + _SLACK - self.budget
             if over <= 0:
                 return True
             if not self._evict_one(used):
-                self.short = max(self.short, over - SLACK)
-                return over <= SLACK
+                self.short = max(self.short, over - _SLACK)
+                return over <= _SLACK
 
     def _evict_one(self, used):
         for identity, candidate in self._candidates.items():

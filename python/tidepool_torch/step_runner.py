@@ -14,7 +14,6 @@ from .growth import Diverged, Held, Outgrown
 from .memory import block_bytes, counts
 from .native import step_mode
 from .primitives import SWAPS_ONLY, VIEWS_ARE_USES
-from .reactive import SLACK as NOISE
 from .step_mode import InterruptGate
 
 
@@ -154,8 +153,9 @@ class StepRunner:
         recording = planned.program.recording
         if planned.known is None:
             planned.known = self._known_behind(recording)
-        more = counts.live() - self.base - planned.known - recording.held
-        if more <= NOISE:
+        more = self._reactive.worth_a_word(counts.live() - self.base - planned.known
+                                           - recording.held)
+        if not more:
             return
         self._storages.leave_plan()
         largest = self._largest()
@@ -434,8 +434,8 @@ class StepRunner:
             return None
         self.settle(recording)
         if counts.live is not None and self._plans.had_one(self._key):
-            held = counts.live() - self.base - self._known_behind(recording)
-            recording.held = held if held > NOISE else 0
+            recording.held = self._reactive.worth_a_word(
+                counts.live() - self.base - self._known_behind(recording))
         most = max(self.peak, recording.peak()) if self._wish.is_least else self.peak
         return self._plans.program_of(self._key, recording, most, self.room())
 
