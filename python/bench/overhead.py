@@ -12,7 +12,6 @@ import contextlib
 import os
 import sys
 import time
-import types
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -98,8 +97,7 @@ class LeavesAlone:
         actions = [None if row is NOT_PASSING else LEFT_ALONE for row in left_alone]
         self.calls = [*zip(funcs, actions), (None, None)]
         self.passing = [*map(passing, funcs, actions), NOT_PASSING]
-        self.growth = Growth(types.SimpleNamespace(made=[None] * len(funcs),
-                                                   program=types.SimpleNamespace(min_bytes=0)))
+        self.growth = Growth([None] * len(funcs), 0)
         self.highest = -1
         self.position = 0
         self.ours, self.read_later = set(), set()

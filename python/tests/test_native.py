@@ -3,7 +3,6 @@ Python sees all that it needs to."""
 
 import contextlib
 import os
-import types
 
 import pytest
 import torch
@@ -386,9 +385,7 @@ class Walk:
         self.passing = [NOT_PASSING] * len(self.calls)
         self.position = 0
         self.highest = -1
-        self.growth = Growth(types.SimpleNamespace(
-            made=[None] * len(expected) if made is None else made,
-            program=types.SimpleNamespace(min_bytes=64)))
+        self.growth = Growth([None] * len(expected) if made is None else made, 64)
         self.ours = ours
         self.read_later = read_later
 

@@ -9,6 +9,7 @@ import torch
 
 import models
 import tidepool_torch as tidepool
+from tidepool_torch import prediction
 from tidepool_torch.planning import machine_of
 from training import Style, body, differences, one_step, plain, state_of, Ran
 
@@ -40,11 +41,26 @@ def test_a_report_says_what_a_budget_cost(capsys):
     json.dumps(report.as_dict())
     said = capsys.readouterr().err
     assert re.search(r"tidepool: [\d.]+ KiB of [\d.]+ KiB: \d+ tensors swapped \(.* a step\), \d+ "
-                     r"ops recomputed; predicted [+-][\d.]+ %; planned in [\d.]+ s, proved", said)
+                     r"ops recomputed; predicted [+-][\d.]+ %, of processor time [+-][\d.]+ %; "
+                     r"planned in [\d.]+ s, proved", said)
     assert re.search(r"predicted \d+ \([\d.]+ x the prediction\)", str(report))
     assert re.search(r"tidepool: step 3 took \d+ ms \(predicted \d+\)", said)
+    assert f"{(report.measured_seconds / report.unlimited_seconds - 1) * 100:+.1f} % of what" in str(
+        report)
     budget.close()
     assert budget.report().moved_out == report.moved_out
+
+
+def test_a_prediction_has_a_look_at_each_call_and_what_copies_take():
+    _, budget = trained()
+    planned, link = budget._plans[0], 2e7
+    info = planned.plan.info
+    looks = len(planned.program.recording.dispatched) * prediction.seconds_of_a_look()
+    copies = (info.copied_out + info.copied_in) / link
+    assert looks > 0 and copies > 0
+    assert planned.prediction.seconds == pytest.approx(info.time / 1e9 + looks)
+    assert planned.prediction.processor >= info.unlimited / 1e9 + looks + copies * 0.999
+    budget.close()
 
 
 @pytest.mark.parametrize("ahead", [False, True])

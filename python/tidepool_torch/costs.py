@@ -57,10 +57,11 @@ _WORKSPACE = {**dict.fromkeys(_UNREDUCED, _copy_of_largest),
 
 class Costs:
     """`flops` a second of matrix products, `bandwidth` in bytes a second of what reads and writes
-    memory."""
+    memory, `of_convolutions` flops a second of these, None: as of products."""
 
-    def __init__(self, flops, bandwidth):
+    def __init__(self, flops, bandwidth, of_convolutions=None):
         self.flops = flops
+        self._of_convolutions = of_convolutions or flops
         self.bandwidth = bandwidth
 
     def time(self, func, args, kwargs, tensors, out):
@@ -68,8 +69,9 @@ class Costs:
         if calls.is_view(func):
             return _CALL
         moved = sum(t.nbytes for t in tensors + calls.tensors_out(out))
+        speed = self._of_convolutions if "convolution" in func._schema.name else self.flops
         return _CALL + int(1e9 * max(moved / self.bandwidth,
-                                     _flops(func, args, kwargs, out) / self.flops))
+                                     _flops(func, args, kwargs, out) / speed))
 
     @staticmethod
     def workspace(func, tensors, out):
@@ -87,11 +89,15 @@ def _flops(func, args, kwargs, out):
 
 
 def measured_costs():
-    """Those of this machine, by two ops on a MiB each."""
+    """Those of this machine, by three ops on a MiB at most."""
     side = int((_PROBE / 4) ** 0.5)
     a = torch.ones(side, side)
     flops = 2.0 * side**3 / _best(lambda: torch.mm(a, a))
-    return Costs(flops, 2.0 * _PROBE / _best(lambda: a + 1.0))
+    image, weight = torch.ones(4, 32, 32, 32), torch.ones(32, 32, 3, 3)
+    convolved = 2.0 * image.numel() * weight[0].numel()
+    of_convolutions = convolved / _best(
+        lambda: torch.nn.functional.conv2d(image, weight, padding=1))
+    return Costs(flops, 2.0 * _PROBE / _best(lambda: a + 1.0), of_convolutions)
 
 
 def _best(call, times=5):

@@ -45,7 +45,7 @@ class Executor:
         self.calls = [*schedule.calls, (None, None)]
         self.passing = [*schedule.passing, NOT_PASSING]
         self.by_value = kept.by_value
-        self.growth = Growth(schedule)
+        self.growth = Growth(schedule.made, schedule.program.min_bytes)
         self.highest = schedule.highest
         self.blocks = Blocks(schedule, region, lambda: self._next)
         self.ours = self.blocks.ours

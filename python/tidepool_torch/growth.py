@@ -29,12 +29,12 @@ class Held(Outgrown):
 
 class Growth:
     """`room`: bytes that new results of a step may have above the recorded ones, all together, as the
-    budget has them left; `spare`: what of it is left in this step. Smaller ones than tensors of the
-    program are not looked at."""
+    budget has them left; `spare`: what of it is left in this step. `made` has for each call the bytes
+    of its new results, or None; results smaller than `least` are not looked at."""
 
-    def __init__(self, schedule):
-        self.made = [*schedule.made, None]  # behind the last call is none
-        self.least = schedule.program.min_bytes
+    def __init__(self, made, least):
+        self.made = [*made, None]  # behind the last call is none
+        self.least = least
         self.room = self.spare = 0
 
     def begin(self):

@@ -111,17 +111,20 @@ def measured_machine(tier, room=2 * _PROBE):
     size = min(_PROBE, max(room // 2, _LEAST_PROBE))
     buffer = torch.UntypedStorage(size)
     torch.empty(0, dtype=torch.uint8).set_(buffer, 0, (size,), (1,)).fill_(1)
-    speeds = {}
     region = tier.region(size)
-    for direction, move in (("out", region.write), ("in", region.read)):
-        best = 0.0
-        for _ in range(3):
-            start = time.perf_counter()
-            move(buffer.data_ptr(), size, 0)
-            best = max(best, size / max(time.perf_counter() - start, 1e-9))
-        speeds[direction] = best
+    out_speed = max(_speed(region.write, buffer) for _ in range(3))
+    del buffer
+    # Into bytes that are new each time, as those are that a step's copies come back to.
+    in_speed = max(_speed(region.read, None, size) for _ in range(3))
     region.release()
-    return machine_of(speeds["out"], speeds["in"])
+    return machine_of(out_speed, in_speed)
+
+
+def _speed(move, buffer, size=0):
+    start = time.perf_counter()
+    buffer = torch.UntypedStorage(size) if buffer is None else buffer
+    move(buffer.data_ptr(), buffer.nbytes(), 0)
+    return buffer.nbytes() / max(time.perf_counter() - start, 1e-9)
 
 
 def machine_of(out_speed, in_speed, alignment=ALIGNMENT):

@@ -9,6 +9,7 @@ from . import forms, planner
 from .errors import BudgetInfeasible, HostTierFull, counted, in_words
 from .planned_beside import PlannedBeside
 from .planning import infeasible, make_least_plan, make_plan, measured_machine, nothing_may_move
+from .prediction import predict
 from .program import NothingToPlan, StepProgram
 from .report import Done
 
@@ -19,19 +20,21 @@ _DIVERGED_TOO_OFTEN = 3  # times in a row
 class Planned:
     """A plan that is ready to run, and what it was made for."""
 
-    def __init__(self, key, peak, program, plan, kept, executor):
+    def __init__(self, key, peak, program, plan, kept, executor, prediction):
         self.key = key
         self.peak = peak
         self.program = program
         self.plan = plan
         self.kept = kept
         self.executor = executor
+        self.prediction = prediction
         self.diverged = 0  # times in a row
         self.ahead = False  # from a step that was not run, and for now
         self.once = False  # for the first step alone
         self.gradients = None  # names of those that are there when it begins; None: whichever
         self.steps = 0
         self.seconds = []
+        self.processor = []  # seconds, of all threads
         self.known = None  # bytes that are live behind a step of it, once one was
 
 
@@ -207,12 +210,14 @@ class Plans:
         plan, kept = made
         executor = forms.make_executor(program, plan, kept, self._tier.region(plan.host_bytes))
         executor.growth.room = peak - plan.info.device_bytes - program.small - kept.bytes
-        planned = Planned(key, peak, program, plan, kept, executor)
+        planned = Planned(key, peak, program, plan, kept, executor,
+                          predict(program, plan, self._machine))
         self.ready.insert(0, planned)
         while len(self.ready) > _MOST_PLANS:
             self._let_go(self.ready[-1])
         self._say(f"{said}{_within(peak, program.recording.peak())}: "
-                  f"{_what_it_does(plan.info)}; planned in {took:.1f} s, proved")
+                  f"{_what_it_does(plan.info)}; predicted "
+                  f"{planned.prediction}; planned in {took:.1f} s, proved")
         return planned
 
     def _host_left(self, given_back=0):
@@ -228,7 +233,6 @@ def _within(peak, takes):
 
 
 def _what_it_does(info):
-    slower = info.time / info.unlimited - 1 if info.unlimited > 0 else 0
     return (f"{counted(info.swapped_tensors, 'tensor')} swapped "
             f"({in_words(info.copied_out + info.copied_in)} a step), "
-            f"{counted(info.recomputed_ops, 'op')} recomputed; predicted {slower * 100:+.1f} %")
+            f"{counted(info.recomputed_ops, 'op')} recomputed")

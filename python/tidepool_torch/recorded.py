@@ -9,6 +9,7 @@ from .errors import BudgetInfeasible, in_words, needed_in_words
 from .planner import smallest_budget
 from .planning import make_least_plan, make_plan, measured_machine
 from .host import HostTier
+from .prediction import predict, share_above
 from .program import StepProgram
 from .recording import Recorder
 from .step_mode import InterruptGate, StepMode
@@ -50,6 +51,7 @@ class Outlook:
     floor: int
     predicted_seconds: float = None
     predicted_overhead: float = None
+    predicted_processor_overhead: float = None
     swapped_tensors: int = 0
     recomputed_ops: int = 0
     plan: object = None
@@ -66,7 +68,8 @@ class Outlook:
                 f"(floor {needed_in_words(self.floor)}): {self.swapped_tensors} tensors swapped, "
                 f"{self.recomputed_ops} ops recomputed; predicted "
                 f"{self.predicted_seconds * 1e3:.0f} ms a step, "
-                f"{self.predicted_overhead * 100:+.1f} %")
+                f"{self.predicted_overhead * 100:+.1f} %, of processor time "
+                f"{self.predicted_processor_overhead * 100:+.1f} %")
 
 
 def outlook(program, peak, host, machine, options):
@@ -84,8 +87,10 @@ def outlook(program, peak, host, machine, options):
         found.reason = str(error)
         return found
     info = found.plan.info
-    found.predicted_seconds = info.time / 1e9
-    found.predicted_overhead = info.time / info.unlimited - 1 if info.unlimited > 0 else 0.0
+    prediction = predict(program, found.plan, machine)
+    found.predicted_seconds = prediction.seconds
+    found.predicted_overhead = share_above(prediction.seconds, prediction.unlimited)
+    found.predicted_processor_overhead = share_above(prediction.processor, prediction.unlimited)
     found.swapped_tensors, found.recomputed_ops = info.swapped_tensors, info.recomputed_ops
     return found
 

@@ -6,6 +6,7 @@ import os
 
 from .errors import counted, in_words
 from .memory_viz import write_snapshot
+from .prediction import overhead, share_above
 
 
 @dataclasses.dataclass
@@ -22,6 +23,8 @@ class Report:
     predicted_seconds: float = None
     predicted_overhead: float = None
     measured_seconds: float = None
+    measured_processor_seconds: float = None
+    unlimited_seconds: float = None
     stalled_seconds: float = 0.0
     moved_out: int = 0
     moved_in: int = 0
@@ -46,7 +49,9 @@ class Report:
             times = self.measured_seconds / max(self.predicted_seconds, 1e-9)
             lines.append(f"a planned step took {self.measured_seconds * 1e3:.0f} ms, predicted "
                          f"{self.predicted_seconds * 1e3:.0f} ({times:.1f} x the prediction), "
-                         f"{self.predicted_overhead * 100:+.1f} % of it for the budget")
+                         f"{overhead(self.measured_seconds, self.unlimited_seconds)} of what its ops "
+                         "take without a budget, of processor time "
+                         f"{overhead(self.measured_processor_seconds, self.unlimited_seconds)}")
             per_step = max(self.planned_steps, 1)
             lines.append(f"each moved {in_words(self.moved_out // per_step)} out, "
                          f"{in_words(self.moved_in // per_step)} back, ran "
@@ -94,10 +99,11 @@ def report_of(peak, steps, divergences, outgrown, plans, kept_by_kernels):
         last = planned[0]
         report.unlimited_peak = last.program.recording.peak()
         report.holders = last.program.recording.holders(8)
-        info = last.plan.info
-        report.predicted_seconds = info.time / 1e9
-        report.predicted_overhead = info.time / info.unlimited - 1 if info.unlimited > 0 else 0.0
+        report.predicted_seconds = last.prediction.seconds
+        report.unlimited_seconds = last.prediction.unlimited
         report.measured_seconds = median(last.seconds)
+        report.measured_processor_seconds = median(last.processor)
+        report.predicted_overhead = share_above(report.predicted_seconds, report.unlimited_seconds)
     return report
 
 

@@ -133,6 +133,7 @@ class StepRunner:
         self._running = None
         self._key = None
         self._start = time.perf_counter()
+        self._processor = time.process_time()
         self._moved = self._away.seconds
         self.steps += 1
 
@@ -256,9 +257,10 @@ class StepRunner:
         planned = self._running
         planned.steps += 1
         planned.seconds.append(time.perf_counter() - self._start)
+        planned.processor.append(time.process_time() - self._processor)
         if planned.steps == 1:
             self._say(f"step {self.steps} took {planned.seconds[0] * 1e3:.0f} ms "
-                      f"(predicted {planned.plan.info.time / 1e6:.0f})")
+                      f"(predicted {planned.prediction.seconds * 1e3:.0f})")
 
     # ---- calls
 

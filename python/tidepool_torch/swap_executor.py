@@ -31,7 +31,7 @@ class SwapExecutor:
         self.calls = [*schedule.calls, (None, None)]  # what lies behind the last is no call
         self.moved_out = self.moved_in = self.reruns = 0
         self.stalled = 0.0  # seconds that copies took
-        self.growth = Growth(schedule)
+        self.growth = Growth(schedule.made, schedule.program.min_bytes)
         self.highest = schedule.highest
         self._ours = {}  # `_cdata` of PyTorch's storage -> tensor
         self.position = 0
