@@ -8,9 +8,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/output_file.h"
+#include "base/quantity.h"
 #include "context.h"
 #include "file_tier_options.h"
 #include "ir/load_profile.h"
+#include "lower/lower.h"
 #include "lower/plan_file.h"
 #include "planning/parallel_plan.h"
 #include "profile_source.h"
@@ -117,8 +119,8 @@ Json trace_info(const Recording& recording) {
           {"iteration", iteration ? iteration_json(recording, *iteration) : Json(nullptr)}};
 }
 
-/// `alignment`: of the machine it is for; 1 where there is none.
-Json program_info(const Program& program, std::string_view what, Bytes alignment = 1) {
+Json program_info(const Program& program, std::string_view what, const Machine& machine) {
+  const Bytes alignment = machine.alignment();
   const AccessIndex index(program);
   std::int32_t devices = 1;
   for (const Op& op : program.ops) devices = std::max(devices, op.device + 1);
@@ -140,11 +142,11 @@ Json program_info(const Program& program, std::string_view what, Bytes alignment
           {"devices", devices},
           {"peak_bytes", peak},
           {"alignment", alignment},
-          {"smallest_budget_bytes", smallest_budget(program, alignment).bytes}};
+          {"smallest_budget_bytes", smallest_to_stream(program, machine).bytes}};
 }
 
 Json profile_info(const Profile& profile) {
-  Json json = program_info(profile.program, "profile", profile.machine.alignment());
+  Json json = program_info(profile.program, "profile", profile.machine);
   json["fingerprint"] = profile.fingerprint;
   json["fake"] = profile.fake;
   json["machine"] = profile.machine.name;
@@ -152,7 +154,7 @@ Json profile_info(const Profile& profile) {
 }
 
 Json plan_info(const PlanFile& file) {
-  Json json = program_info(file.program, "plan", file.machine.alignment());
+  Json json = program_info(file.program, "plan", file.machine);
   json["planner"] = file.plan.planner;
   json["fingerprint"] = file.fingerprint;
   json["machine"] = file.machine.name;
@@ -242,7 +244,7 @@ void print_other(const std::string& path, const Json& info) {
   }
   const auto alignment = info["alignment"].get<Bytes>();
   say("  memory     peak {}, smallest budget {}{}\n", bytes_text(info, "peak_bytes"),
-      bytes_text(info, "smallest_budget_bytes"),
+      format_bytes_up(info["smallest_budget_bytes"].get<Bytes>()),
       alignment > 1 ? fmt::format(", tensors at multiples of {} B", alignment)
                     : "; a little more where a machine aligns tensors");
   if (info.contains("machine")) {
@@ -312,7 +314,7 @@ Result<Json> describe(const InfoArguments& a) {
   const auto program =
       read_json(*text, path, [](const JsonCursor& json) { return program_from_json(json); });
   if (!program) return fail(program.error());
-  return program_info(*program, "program");
+  return program_info(*program, "program", any_machine(1));
 }
 
 int run_info(const InfoArguments& a, bool json) {

@@ -15,6 +15,7 @@
 #include "ir/load_profile.h"
 #include "job/job_spec.h"
 #include "job/offered_rounds.h"
+#include "lower/lower.h"
 #include "measure/expected_memory.h"
 #include "measure/link_speed.h"
 #include "measure/profiling.h"
@@ -82,14 +83,14 @@ void print_how(const Measurement& how) {
 /// The arena's, also in a budget of the whole process.
 Result<Budget> budget_of_profile(BudgetSpec spec, const Job& job) {
   JobRounds rounds = rounds_of(job);
-  if (!spec.memory.given()) return resolve_budget(spec, rounds, job.alignment());
+  if (!spec.memory.given()) return resolve_budget(spec, rounds, any_machine(job.alignment()));
   const auto limit = memory_of(spec.memory);
   if (!limit) return fail(limit.error());
   const auto memory = expected_memory(job, *limit);
   if (!memory) return fail(memory.error());
   rounds.limit_ops(memory->most_ops());
   spec.device = {.bytes = std::max<Bytes>(memory->largest_arena(job.alignment()), 0)};
-  auto budget = resolve_budget(spec, rounds, job.alignment());
+  auto budget = resolve_budget(spec, rounds, any_machine(job.alignment()));
   if (budget || budget.error().code != ErrorCode::infeasible) return budget;
   return fail(memory->explained(budget.error()));
 }

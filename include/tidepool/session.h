@@ -47,15 +47,16 @@
 // call in between. Planning takes a thread of its own where `plan_beside` is true.
 //
 // Errors are thrown as tp::Error, and nothing has changed then. TP_USAGE: what makes no sense, such
-// as a block that was freed, a read of what nothing has written, a call inside an op, a folder that
-// cannot be used; TP_BAD_INPUT: the name of an op that is no UTF-8;
+// as a block that was freed or is another session's, a read of what nothing has written, a call
+// inside an op, a folder that cannot be used; TP_BAD_INPUT: the name of an op that is no UTF-8;
 // TP_INFEASIBLE: the blocks of one op do not fit into the budget together, `smallest()` is one that
 // they fit into; TP_RUNTIME: no room for what has to leave, a file that fails. What a function
 // given to exec throws comes out of exec as it is.
 //
 // Ownership: blocks belong to their session, which frees what is left. A Block is a number that is
-// never given out again: one that was freed is always refused. A session ends when no other thread
-// is in a call of it.
+// never given out again, by any session: one that was freed is always refused, and one of another
+// session too (TP_USAGE). A session has at most 16,777,216 blocks at a time. It ends when no other
+// thread is in a call of it.
 #pragma once
 
 #include <chrono>

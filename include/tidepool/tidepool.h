@@ -207,7 +207,7 @@ TP_API tp_status tp_list(const char* what, const char** lines);
  * itself from begin to end. Their errors are told by tp_session_error, as the two libraries share
  * nothing. */
 typedef struct tp_session tp_session;
-typedef uint64_t tp_block; /* never given out again; 0: none */
+typedef uint64_t tp_block; /* never given out again, by any session; 0: none */
 typedef struct {
   size_t size;
   int64_t budget;      /* bytes that blocks may take at any time; has to be given */

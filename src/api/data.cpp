@@ -3,6 +3,7 @@
 #include "api/tables.h"
 #include "base/at.h"
 #include "ir/load_profile.h"
+#include "lower/lower.h"
 #include "lower/overhead.h"
 #include "planning/budget.h"
 #include "report/timeline.h"
@@ -79,7 +80,7 @@ tp_plan_info info_of(const PlanData& plan) {
 
 std::int32_t op_that_sets(const Error& error, const Program& program, const Machine& machine) {
   if (error.code != ErrorCode::infeasible || error.of_host) return kNone;
-  const SmallestBudget smallest = smallest_budget(program, machine.alignment());
+  const SmallestBudget smallest = smallest_to_stream(program, machine);
   return error.smallest_feasible == smallest.bytes ? smallest.op.value() : kNone;
 }
 
@@ -87,7 +88,7 @@ Result<tp_program_info> info_of(const Program& program, const Machine& machine) 
   auto timed = plannable_on(machine, program);
   if (!timed) return fail(timed.error());
   const AccessIndex index(*timed);
-  const SmallestBudget smallest = smallest_budget(*timed, machine.alignment());
+  const SmallestBudget smallest = smallest_to_stream(*timed, machine);
   tp_program_info info{};
   info.size = sizeof info;
   info.ops = std::ssize(timed->ops);

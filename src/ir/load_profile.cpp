@@ -192,6 +192,10 @@ std::string explain(const SmallestBudget& smallest, const Program& program) {
                                 format_bytes(unmovable)));
   }
   if (workspace > 0) parts.push_back(fmt::format("workspace ({})", format_bytes(workspace)));
+  if (smallest.holes > 0) {
+    parts.push_back(
+        fmt::format("holes between bytes that may not move ({})", format_bytes(smallest.holes)));
+  }
   return fmt::format("the smallest feasible budget is {} B ({}), set by op '{}' with {}",
                      smallest.bytes, format_bytes_up(smallest.bytes), op.name,
                      fmt::join(parts, ", "));

@@ -43,10 +43,11 @@ Bytes working_set(const Program& program, OpId id, Bytes alignment, int algorith
 
 /// The smallest budget in which the program can run at all: the largest working set with least
 /// workspace (DESIGN.md section 3, lower). A lower bound where bytes are unmovable: their addresses
-/// may leave holes that nothing fits in.
+/// may leave holes that nothing fits in (`smallest_to_stream` in lower/lower.h counts them).
 struct SmallestBudget {
   Bytes bytes = 0;
   OpId op = kNone;  ///< the op that sets it
+  Bytes holes = 0;  ///< of the bytes: what addresses leave free between those that may not move
 };
 SmallestBudget smallest_budget(const Program& program, Bytes alignment);
 

@@ -8,6 +8,7 @@
 
 #include "base/at.h"
 #include "base/invariant.h"
+#include "base/least.h"
 #include "base/quantity.h"
 #include "ir/load_profile.h"
 #include "lower/placing/emit.h"
@@ -269,6 +270,35 @@ std::optional<Lowered> Lowering::stream(const Budget& budget, const LowerOptions
   return found;
 }
 
+std::optional<SmallestBudget> Lowering::smallest_to_stream(const Budget& budget,
+                                                           const LowerOptions& options) {
+  SmallestBudget smallest = smallest_budget(program_, machine_.alignment());
+  const auto streams = [&](Bytes device) {
+    return stream({device, budget.host, budget.others}, options).has_value();
+  };
+  const auto enough = least_enough(smallest.bytes, kNoDeviceLimit, machine_.alignment(), streams);
+  if (!enough) return std::nullopt;
+  smallest.holes = *enough - smallest.bytes;
+  smallest.bytes = *enough;
+  return smallest;
+}
+
+SmallestBudget smallest_to_stream(const Program& program, const Machine& machine) {
+  const SmallestBudget bound = smallest_budget(program, machine.alignment());
+  const std::vector<Bytes> unmovable = unmovable_load(program, 1);
+  const bool moves = std::ranges::all_of(unmovable, [](Bytes bytes) { return bytes == 0; });
+  if (moves || !on_one_device(program) || !why_unplannable(program).empty()) return bound;
+  return Lowering(program, machine).smallest_to_stream(no_limit()).value_or(bound);
+}
+
+Machine any_machine(Bytes alignment) {
+  constexpr LinkSpeed kFast{1e12, Nanos{0}};
+  Machine machine;
+  machine.set_alignment(alignment);
+  machine.set_links(kFast, kFast);
+  return machine;
+}
+
 namespace {
 
 /// Where the limit of the file alone is what does not let it fit.
@@ -291,9 +321,11 @@ Error Lowering::why_infeasible(const Strategy& strategy, const Budget& budget,
   const SmallestBudget smallest = smallest_budget(program_, machine_.alignment());
   Error error{ErrorCode::infeasible, "", std::nullopt};
   if (budget.device < smallest.bytes) {
-    error.smallest_feasible = smallest.bytes;
+    const SmallestBudget enough =
+        smallest_to_stream({budget.device, 0, budget.others}, options).value_or(smallest);
+    error.smallest_feasible = enough.bytes;
     error.message = fmt::format("budget {} B ({}) cannot be met: {}", budget.device,
-                                format_bytes(budget.device), explain(smallest, program_));
+                                format_bytes(budget.device), explain(enough, program_));
   } else if (options.allow_streaming && budget.host > 0) {
     Budget unlimited = budget;
     unlimited.host = 0;
@@ -305,7 +337,7 @@ Error Lowering::why_infeasible(const Strategy& strategy, const Budget& budget,
         "host budget {} B ({}) is too small for what leaves the device at {} B: {} B ({}) are "
         "enough",
         budget.host, format_bytes(budget.host), budget.device, without->plan.host_bytes(),
-        format_bytes(without->plan.host_bytes()));
+        format_bytes_up(without->plan.host_bytes()));
   } else if (const auto enough = enough_of_file(*this, machine_, strategy, budget, options)) {
     const Bytes most = budget.others.at(machine_.away());
     error.of_host = true;  // not of the device
@@ -317,10 +349,10 @@ Error Lowering::why_infeasible(const Strategy& strategy, const Budget& budget,
     error.message = fmt::format("this strategy does not fit {} B ({})", budget.device,
                                 format_bytes(budget.device));
     if (!options.allow_streaming) return error;
-    // Only addresses can be what is missing. Without a limit they take no more than this.
-    const auto without = stream({kNoDeviceLimit, budget.host, budget.others}, options);
-    if (!without) return error;
-    error.smallest_feasible = without->plan.device_bytes();
+    // Only addresses can be what is missing.
+    const auto least = smallest_to_stream(budget, options);
+    if (!least) return error;
+    error.smallest_feasible = least->bytes;
     error.message = fmt::format(
         "no addresses were found in {} B ({}), which the tensors of each op alone would fit: bytes "
         "that are pinned, stay taken or are at home lie in between; {} B ({}) are enough",

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/stop.h"
+#include "ir/load_profile.h"
 #include "lower/budget.h"
 #include "lower/evaluate.h"
 #include "lower/placing/place.h"
@@ -58,6 +59,13 @@ struct Lowered {
   [[nodiscard]] Nanos lowering_time() const;
 };
 
+/// As `Lowering::smallest_to_stream` without other limits; what cannot be lowered has the lower
+/// bound alone.
+SmallestBudget smallest_to_stream(const Program& program, const Machine& machine);
+
+/// For sizes where no machine is known: its copies take hardly any time.
+Machine any_machine(Bytes alignment);
+
 /// Everything that stays the same between calls for one program and machine.
 class Lowering {
  public:
@@ -74,6 +82,12 @@ class Lowering {
   /// Device bytes that the last attempt's addresses needed where no wait may cost time: above the
   /// budget when it did not fit. 0 when it had no timeline.
   [[nodiscard]] Bytes free_footprint() const { return free_footprint_; }
+
+  /// The smallest budget in which the streaming schedule has addresses: enough for every strategy
+  /// that may stream. More than `smallest_budget` where bytes that may not move leave holes. What
+  /// the budget says of other spaces holds; nothing where it cannot be had in any device.
+  std::optional<SmallestBudget> smallest_to_stream(const Budget& budget,
+                                                   const LowerOptions& options = {});
 
   /// Every gap swapped, or dropped where the host still holds the value.
   [[nodiscard]] Strategy everything_away(std::vector<std::int32_t> algorithms) const;

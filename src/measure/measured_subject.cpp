@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "job/offered_rounds.h"
+#include "lower/lower.h"
 #include "measure/expected_memory.h"
 #include "measure/link_speed.h"
 #include "planning/budget.h"
@@ -25,7 +26,7 @@ Result<Budget> least_feasible(const JobRounds& rounds, std::span<const BudgetSpe
   // What smaller rounds would do is worth finding out only where this is the answer.
   quick.suggest = budgets.size() == 1;
   for (const BudgetSpec& spec : budgets) {
-    auto budget = resolve_budget(spec, quick, alignment);
+    auto budget = resolve_budget(spec, quick, any_machine(alignment));
     if (!budget && budget.error().code != ErrorCode::infeasible) return budget;
     if (budget && (!least || budget->device < least->device)) least = budget;
     if (!budget && !least) least = budget;

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <limits>
 #include <optional>
 
+#include "base/least.h"
 #include "base/quantity.h"
 #include "ir/load_profile.h"
 #include "planners/registry.h"
@@ -21,18 +20,24 @@ class None : public Planner {
     Lowering& lowering = context.lowering();
     const Strategy strategy = context.everything_kept();
     const Budget& budget = context.budget();
-    if (auto fits = lowering.lower(strategy, budget, plain()))
+    if (auto fits = within(budget, lowering, strategy, context)) {
       return PlannerOutput{std::move(*fits), {}};
-    const auto needed = needed_bytes(lowering, strategy);
-    if (!needed) return fail(needed.error());
-    if (*needed <= budget.device) return fail(host_is_too_small(lowering, strategy, budget));
-    if (auto fits = search(lowering, strategy, context)) return PlannerOutput{std::move(*fits), {}};
+    }
+    const auto most = lowering.lower(strategy, no_limit(), plain());
+    if (!most) return fail(most.error());
+    if (most->plan.device_bytes() <= budget.device) {
+      return fail(host_is_too_small(lowering, strategy, budget));
+    }
+    std::optional<Lowered> least;
+    const Bytes needed = smallest(most->plan.device_bytes(), lowering, strategy, context, least);
+    // What fits less fits this, whatever a search for addresses in this one has found.
+    if (needed <= budget.device) return PlannerOutput{std::move(*least), {}};
     return fail(Error{
         ErrorCode::infeasible,
         fmt::format("budget {} B ({}) cannot be met without swapping: planner 'none' "
                     "keeps every tensor and needs {} B ({}); try `planner` autoswap",
-                    budget.device, format_bytes(budget.device), *needed, format_bytes_up(*needed)),
-        *needed});
+                    budget.device, format_bytes(budget.device), needed, format_bytes_up(needed)),
+        needed});
   }
 
  private:
@@ -42,17 +47,44 @@ class None : public Planner {
     return options;
   }
 
-  /// What packing takes without a budget, squeezed as long as a tighter packing is found. Fails
-  /// where it cannot be lowered at all.
-  static Result<Bytes> needed_bytes(Lowering& lowering, const Strategy& strategy) {
-    auto lowered = lowering.lower(strategy, {std::numeric_limits<Bytes>::max() / 4, 0}, plain());
-    if (!lowered) return fail(lowered.error());
-    Bytes needed = 0;
-    while (lowered) {
-      needed = lowered->plan.device_bytes();
-      lowered = lowering.lower(strategy, {needed - 1, 0}, plain());
-    }
-    return needed;
+  /// Addresses inside the budget. Where the packers find none they are searched for, in rounds and
+  /// not by the clock, which may only end that: what is found once is found again. Not where the
+  /// load is above the budget.
+  static std::optional<Lowered> within(const Budget& budget, Lowering& lowering,
+                                       const Strategy& strategy, const PlannerContext& context) {
+    constexpr int kRounds = 4;
+    if (auto fits = lowering.lower(strategy, budget, plain())) return std::move(*fits);
+    const Stop late = context.stopped_or_late();
+    if (peak(lowering, strategy) > budget.device || late.requested()) return std::nullopt;
+    LowerOptions options = plain();
+    options.packing.rounds = kRounds;
+    options.packing.seed = context.options().seed;
+    options.packing.stop = late;
+    options.attempts = 1;
+    return tidepool::place(lowering, strategy, budget, options).lowered;
+  }
+
+  static Bytes peak(Lowering& lowering, const Strategy& strategy) {
+    return load_profile(lowering.program(), lowering.index(), lowering.machine().alignment(),
+                        strategy.algorithms)
+        .peak;
+  }
+
+  /// The smallest budget with a plan, up to `most`, which is one; the least known where the time is
+  /// up. `plan`: the plan, where it is not that of `most`.
+  static Bytes smallest(Bytes most, Lowering& lowering, const Strategy& strategy,
+                        const PlannerContext& context, std::optional<Lowered>& plan) {
+    const Stop late = context.stopped_or_late();
+    const auto enough = [&](Bytes device) {
+      if (late.requested()) return false;
+      auto fits = within({device, 0}, lowering, strategy, context);
+      if (!fits) return false;
+      plan = std::move(fits);
+      return true;
+    };
+    const Bytes alignment = lowering.machine().alignment();
+    const Bytes bound = smallest_budget(lowering.program(), alignment).bytes;
+    return least_enough(bound, most, alignment, enough).value_or(most);
   }
 
   static Error host_is_too_small(Lowering& lowering, const Strategy& strategy,
@@ -64,25 +96,6 @@ class None : public Planner {
             fmt::format("host budget {} B ({}) is too small: {} B ({}) are enough", budget.host,
                         format_bytes(budget.host), bytes, format_bytes_up(bytes)),
             bytes, true};
-  }
-
-  /// Addresses inside the budget by searching for them, for as long as the planner may; with an
-  /// evaluation limit for some rounds. A load above the budget has none.
-  static std::optional<Lowered> search(Lowering& lowering, const Strategy& strategy,
-                                       const PlannerContext& context) {
-    const Bytes alignment = lowering.machine().alignment();
-    const LoadProfile load =
-        load_profile(lowering.program(), lowering.index(), alignment, strategy.algorithms);
-    if (load.peak > align_up(context.budget().device, alignment)) return std::nullopt;
-    LowerOptions options = plain();
-    constexpr int kRounds = 4;
-    const Allowance allowance = context.allowance();
-    options.packing = {std::chrono::duration_cast<Nanos>(allowance.time_left()),
-                       allowance.repeats() ? kRounds : 0, context.options().seed,
-                       context.options().stop};
-    options.attempts = 1;
-    if (!options.packing.wanted()) return std::nullopt;
-    return tidepool::place(lowering, strategy, context.budget(), options).lowered;
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/quantity.h"
 #include "ir/load_profile.h"
+#include "lower/lower.h"
 
 namespace tidepool {
 namespace {
@@ -62,7 +63,9 @@ Bytes unlimited_peak(const Program& program, Bytes alignment) {
   return load_profile(program, index, alignment, least_workspace_algorithms(program)).peak;
 }
 
-Result<Budget> resolve_budget(const BudgetSpec& spec, const JobRounds& rounds, Bytes alignment) {
+Result<Budget> resolve_budget(const BudgetSpec& spec, const JobRounds& rounds,
+                              const Machine& machine) {
+  const Bytes alignment = machine.alignment();
   Bytes peak = 0;  // that of the whole batch, whatever rounds it runs in
   if (spec.device.percent >= 0) {
     const auto whole = whole_batch_peak(rounds, alignment);
@@ -78,9 +81,10 @@ Result<Budget> resolve_budget(const BudgetSpec& spec, const JobRounds& rounds, B
   }
   const SmallestBudget smallest = smallest_budget(rounds.program, alignment);
   if (device >= smallest.bytes) return budget;
+  const SmallestBudget enough = smallest_to_stream(rounds.program, machine);
   Error error{ErrorCode::infeasible,
-              fmt::format("{}: {}", not_met(device), explain(smallest, rounds.program)),
-              smallest.bytes};
+              fmt::format("{}: {}", not_met(device), explain(enough, rounds.program)),
+              enough.bytes};
   if (!rounds.in_rounds || !rounds.suggest) return fail(std::move(error));
   if (const auto smaller = largest_that_fits(device, rounds, alignment)) {
     const bool changes = smaller->statistics && !rounds.statistics;

@@ -14,6 +14,7 @@ Bytes unlimited_peak(const Program& program, Bytes alignment);
 /// the program, or by one of the sizes offered. An error about the program also names the largest
 /// of the halved sub-batches with which the budget could be met; those with more than kMostOps ops
 /// are not looked at.
-Result<Budget> resolve_budget(const BudgetSpec& spec, const JobRounds& rounds, Bytes alignment);
+Result<Budget> resolve_budget(const BudgetSpec& spec, const JobRounds& rounds,
+                              const Machine& machine);
 
 }  // namespace tidepool

@@ -59,6 +59,14 @@ ComparisonRow row_for(const Subject& subject, const ComparedBudget& entry,
   return row;
 }
 
+PlannerOptions options_for(const std::string& planner, const PlannerSpec& spec,
+                           const PlannerOptions& options) {
+  PlannerOptions own = options;
+  own.time_limit = spec.time_limit.value_or(usual_time_limit(planner));
+  own.usual_time = !spec.time_limit;
+  return own;
+}
+
 struct KnownPlan {
   Bytes budget = 0;
   std::optional<Lowered> plan;
@@ -76,9 +84,7 @@ ComparisonRow plan_one(const Subject& subject, const ComparedBudget& entry,
     return row;
   }
   FixedWorkload fixed(work->profile().program);
-  PlannerOptions mine = options;
-  mine.time_limit = spec.time_limit.value_or(usual_time_limit(name));
-  mine.usual_time = !spec.time_limit;
+  PlannerOptions mine = options_for(name, spec, options);
   mine.may.sub_batch = work->chooses();
   const bool begins = begins_with_plans(name) && options.evaluation_limit == 0;
   const bool smaller = begins && known.plan && known.budget < entry.budget.device;
@@ -244,8 +250,7 @@ Result<Comparisons> compare_planners(const Subject& subject,
       ComparisonRow row = why ? row_for(subject, entry, name)
                               : plan_one(subject, entry, bound, name, spec, options, known[name]);
       if (why) {
-        set_error(row, for_planner(name, *why, profile.program, profile.machine.alignment(),
-                                   options.algorithms));
+        set_error(row, for_planner(name, *why, profile, options_for(name, spec, options)));
       }
       if (options.stop.requested()) {  // the plan is what it had until then
         all.ended = interrupted_after(rows.size(), total);

@@ -47,7 +47,7 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, con
       make_plan(planner, workload, request.subject.machine, request.budget, request.options);
   if (!planned)
     planned = plan_or_least_host_budget(planned.error(), planner, workload, request.subject.machine,
-                                        request.budget, request.options);
+                                        request.budget, request.options, Least::named);
   if (!planned) return fail(planned.error());
   if (auto written = write_learning(request.stated, *planned); !written) {
     return fail(written.error());
@@ -60,23 +60,19 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, con
   return ObtainedPlan{std::move(*planned), "planner", {}};
 }
 
-Error for_planner(std::string_view planner, Error unmet, const Program& program, Bytes alignment,
-                  AlgorithmPolicy policy) {
-  if (unmet.code != ErrorCode::infeasible || unmet.of_host || meets_every_budget(planner)) {
+Error for_planner(std::string_view planner, Error unmet, const Profile& profile,
+                  const PlannerOptions& options) {
+  if (unmet.code != ErrorCode::infeasible || unmet.of_host || !unmet.smallest_feasible ||
+      meets_every_budget(planner)) {
     return unmet;
   }
   const auto made = make_planner(planner);
   if (!made) return unmet;
-  Machine machine;
-  machine.set_alignment(alignment);
-  constexpr LinkSpeed kAny{1e12, Nanos{0}};  // what fits does not depend on it
-  machine.set_links(kAny, kAny);
-  FixedWorkload workload(program);
-  PlannerOptions options;
-  options.algorithms = policy;
-  const auto planned = make_plan(**made, workload, machine, no_limit(), options);
-  if (!planned) return unmet;
-  const Bytes needed = planned->lowered.plan.device_bytes();
+  FixedWorkload workload(profile.program);
+  const auto planned =
+      make_plan(**made, workload, profile.machine, {*unmet.smallest_feasible, 0}, options);
+  if (planned || planned.error().of_host || !planned.error().smallest_feasible) return unmet;
+  const Bytes needed = *planned.error().smallest_feasible;
   unmet.message += fmt::format("; {} B ({}) are enough for planner '{}'", needed,
                                format_bytes_up(needed), planner);
   unmet.smallest_feasible = needed;

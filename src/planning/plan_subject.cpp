@@ -29,12 +29,13 @@ Result<Budget> budget_for(const Subject& subject, const BudgetSpec& spec,
   auto budget = subject.budget_of(spec);
   if (budget) return budget;
   const Profile& profile = subject.profile;
-  const Bytes alignment = profile.machine.alignment();
   if (const auto parallel = subject.parallel_program()) {
-    return fail(of_first_device(budget.error(), *parallel, alignment));
+    return fail(of_first_device(budget.error(), *parallel, profile.machine.alignment()));
   }
-  return fail(
-      for_planner(planner, budget.error(), profile.program, alignment, subject.terms.algorithms));
+  PlannerSpec spec_of_planner;
+  spec_of_planner.name = planner;
+  return fail(for_planner(planner, budget.error(), profile,
+                          planner_options(subject.terms, spec_of_planner)));
 }
 
 Result<Budget> budget_of_one(const Subject& subject, const Budget& budget) {

@@ -64,7 +64,7 @@ Result<Budget> Subject::budget_of(BudgetSpec spec, bool stated) const {
   if (whole || (resident > 0 && spec.limited())) {
     spec.device = {.bytes = device_bytes(spec), .percent = -1};
   }
-  auto budget = resolve_budget(spec, job_rounds(stated), profile.machine.alignment());
+  auto budget = resolve_budget(spec, job_rounds(stated), profile.machine);
   if (!budget) return fail(of_whole(budget.error()));
   return budget;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/invariant.h"
+#include "base/least.h"
 #include "base/quantity.h"
 #include "session/session_error.h"
 
@@ -23,6 +24,10 @@ Residency::Residency(Device& device, Bytes budget, SpaceId away, Bytes away_byte
 std::uint32_t Residency::allocate(Bytes bytes) {
   std::uint32_t slot = 0;
   if (free_slots_.empty()) {
+    if (blocks_.size() == BlockHandle::kSlots) {
+      throw SessionError(ErrorCode::runtime,
+                         fmt::format("a session has at most {} blocks", BlockHandle::kSlots));
+    }
     slot = static_cast<std::uint32_t>(blocks_.size());
     blocks_.emplace_back();
   } else {
@@ -40,13 +45,13 @@ std::uint32_t Residency::allocate(Bytes bytes) {
 std::uint32_t Residency::allocate_fixed(Bytes bytes) {
   const auto offset = highest_beside_fixed(bytes);
   if (!offset) {
-    const Bytes others = fixed_bytes();
+    const Bytes enough = smallest_for({&bytes, 1});
     Error error{ErrorCode::infeasible,
                 fmt::format("a fixed block of {} does not fit into the budget of {} beside {} of "
-                            "other fixed blocks",
+                            "other fixed blocks; {} B ({}) are enough",
                             format_bytes(bytes), format_bytes(device_segments_.size()),
-                            format_bytes(others)),
-                others + align_up(bytes, device_.alignment()), false};
+                            format_bytes(fixed_bytes()), enough, format_bytes_up(enough)),
+                enough, false};
     throw SessionError(std::move(error));
   }
   for (std::uint32_t slot = 0; slot < blocks_.size(); ++slot) {
@@ -89,6 +94,27 @@ Bytes Residency::fixed_bytes() const {
   return sum;
 }
 
+/// The smallest budget above this one in which these blocks would lie beside the fixed ones, which
+/// are as far from the end of any budget: what it has more than this one is below all of them.
+Bytes Residency::smallest_for(std::span<const Bytes> blocks) const {
+  const Bytes alignment = device_.alignment();
+  const Bytes budget = device_segments_.size() / alignment * alignment;
+  Bytes all = 0;
+  for (const Bytes bytes : blocks) all += align_up(bytes, alignment);
+  const auto fit = [&](Bytes other) {
+    Segments segments(other, alignment);
+    for (const Block& block : blocks_) {
+      if (!block.fixed() || !block.allocated()) continue;
+      if (!segments.take(block.fixed_at + other - budget, block.bytes)) return false;
+    }
+    return std::ranges::all_of(blocks,
+                               [&](Bytes bytes) { return segments.allocate(bytes).has_value(); });
+  };
+  const auto found = least_enough(budget + alignment, budget + all, alignment, fit);
+  invariant(found.has_value(), "blocks fit below the fixed ones where there is room for all");
+  return *found;
+}
+
 Bytes Residency::lowest_fixed(LifeId before) const {
   Bytes lowest = device_segments_.size();
   for (const Block& block : blocks_) {
@@ -105,7 +131,7 @@ void Residency::release(std::uint32_t slot) {
   block.device = Block::kNowhere;
   ++block.generation;
   // A slot whose numbers have run out is used no more.
-  if (block.generation < UINT32_MAX - 1) free_slots_.push_back(slot);
+  if (block.generation + 1 < BlockHandle::kGenerations) free_slots_.push_back(slot);
 }
 
 Location Residency::away(std::uint32_t slot) {
@@ -218,12 +244,12 @@ void Residency::bring(std::span<const Need> needs, std::string_view op) {
   ++clock_;
   Bytes sum = 0;
   for (const Need& need : needs) sum += align_up(blocks_[need.slot].bytes, device_.alignment());
-  if (sum > device_segments_.size()) refuse(sum, op);
+  if (sum > device_segments_.size()) refuse(needs, sum, op);
   try {
     if (try_bring(needs)) return;
     // In too many pieces: everything leaves, then the op's blocks come back side by side.
     leave_all();
-    if (!try_bring(needs)) refuse(sum, op);
+    if (!try_bring(needs)) refuse(needs, sum, op);
   } catch (...) {
     forget_places(needs);
     throw;
@@ -241,15 +267,22 @@ void Residency::forget_places(std::span<const Need> needs) {
 }
 
 /// `sum`: of the op's blocks, fixed ones included.
-void Residency::refuse(Bytes sum, std::string_view op) const {
+void Residency::refuse(std::span<const Need> needs, Bytes sum, std::string_view op) const {
+  std::vector<Bytes> others;
+  for (const Need& need : needs) {
+    if (!blocks_[need.slot].fixed()) others.push_back(blocks_[need.slot].bytes);
+  }
   const Bytes fixed = fixed_bytes();
+  const Bytes enough = smallest_for(others);
   Error error{ErrorCode::infeasible,
-              fmt::format("op '{}' takes {} at the same time, more than the budget of {}{}", op,
-                          format_bytes(sum), format_bytes(device_segments_.size()),
+              fmt::format("op '{}' takes {} at the same time, more than the budget of {}{}; {} B "
+                          "({}) are enough",
+                          op, format_bytes(sum), format_bytes(device_segments_.size()),
                           fixed == 0 ? ""
                                      : fmt::format(" has in one piece with {} of fixed blocks",
-                                                   format_bytes(fixed))),
-              sum + fixed, false};
+                                                   format_bytes(fixed)),
+                          enough, format_bytes_up(enough)),
+              enough, false};
   throw SessionError(std::move(error));
 }
 

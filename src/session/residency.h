@@ -14,10 +14,28 @@
 
 namespace tidepool {
 
-/// What a program knows a block by: a number that is never given out again.
+/// What a program knows a block by: a number that no block of any session is given again, until the
+/// process has made a million sessions more.
 struct BlockHandle {
+  static constexpr unsigned kSlotBits = 24;
+  static constexpr unsigned kGenerationBits = 20;
+  static constexpr unsigned kSessionBits = 64 - kSlotBits - kGenerationBits;
+  static constexpr std::uint32_t kSlots = 1U << kSlotBits;
+  static constexpr std::uint32_t kGenerations = 1U << kGenerationBits;
+  static constexpr std::uint32_t kSessions = 1U << kSessionBits;
+
   std::uint32_t slot = 0;
   std::uint32_t generation = 0;
+  std::uint32_t session = 0;  ///< 0: none
+
+  [[nodiscard]] std::uint64_t id() const {
+    return (std::uint64_t{session} << kGenerationBits | generation) << kSlotBits | slot;
+  }
+  static BlockHandle of(std::uint64_t id) {
+    return {static_cast<std::uint32_t>(id % kSlots),
+            static_cast<std::uint32_t>((id >> kSlotBits) % kGenerations),
+            static_cast<std::uint32_t>(id >> (kSlotBits + kGenerationBits))};
+  }
 };
 
 struct Block {
@@ -47,7 +65,7 @@ class Residency {
   /// The device is open; blocks lie in its arena 0, and in that of `away` when they leave.
   Residency(Device& device, Bytes budget, SpaceId away, Bytes away_bytes, StreamId copies);
 
-  /// Slot of a new block.
+  /// Slot of a new block. Throws SessionError, `runtime`, where there are as many as there can be.
   std::uint32_t allocate(Bytes bytes);
   /// Of one with a fixed address, as high as others of its kind let it. What lies there leaves.
   /// Throws SessionError: `infeasible` where there is no such place, `runtime` as `bring`.
@@ -102,7 +120,8 @@ class Residency {
   [[nodiscard]] Bytes fixed_bytes() const;
   [[nodiscard]] bool make_room(Bytes bytes, std::span<const Need> needs);
   [[nodiscard]] bool try_bring(std::span<const Need> needs);
-  [[noreturn]] void refuse(Bytes sum, std::string_view op) const;
+  [[nodiscard]] Bytes smallest_for(std::span<const Bytes> blocks) const;
+  [[noreturn]] void refuse(std::span<const Need> needs, Bytes sum, std::string_view op) const;
   void forget_places(std::span<const Need> needs);
 
   Device& device_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/at.h"
 #include "base/quantity.h"
@@ -26,6 +27,12 @@ DeviceConfig config_of(const SessionSpec& spec, SpaceId away) {
   return config;
 }
 
+/// 1 and on; none that a session has is given to another for as long as there are others.
+std::uint32_t next_session() {
+  static std::atomic<std::uint32_t> made = 0;
+  return 1 + made++ % (BlockHandle::kSessions - 1);
+}
+
 Device& opened_for(SessionSpec& spec, SpaceId away) {
   spec.device->open(config_of(spec, away));
   spec.machine.set_alignment(spec.device->alignment());
@@ -35,7 +42,8 @@ Device& opened_for(SessionSpec& spec, SpaceId away) {
 }  // namespace
 
 Session::Session(SessionSpec spec)
-    : spec_(std::move(spec)),
+    : number_(next_session()),
+      spec_(std::move(spec)),
       away_(spec_.machine.away()),
       residency_(opened_for(spec_, away_), spec_.budget, away_, spec_.away_bytes, kFirstCopies),
       op_ended_(spec_.device->create_event()),
@@ -57,7 +65,10 @@ void Session::lock_for(const char* call) {
 
 std::uint32_t Session::slot_of(BlockHandle handle, const char* call) const {
   const auto& blocks = residency_.blocks();
-  if (handle.slot >= blocks.size() || handle.generation % 2 == 0 ||
+  if (handle.session != number_ && handle.session != 0) {
+    misuse(fmt::format("{}: the block is of another session", call));
+  }
+  if (handle.session == 0 || handle.slot >= blocks.size() || handle.generation % 2 == 0 ||
       handle.generation > blocks[handle.slot].generation) {
     misuse(fmt::format("{}: there never was such a block", call));
   }
@@ -101,7 +112,7 @@ BlockHandle Session::malloc(Bytes bytes, bool fixed) {
                                                : residency_.allocate_fixed(bytes);
   Block& block = residency_.block(slot);
   block.life = next_life_++;
-  const BlockHandle handle{slot, block.generation};
+  const BlockHandle handle{slot, block.generation, number_};
   ++report_.live_blocks;
   log_.add_malloc(logged(block));
   if (step != nullptr) {

@@ -155,6 +155,7 @@ class Session : private PlannedOps {
   static constexpr std::size_t kFirstLook = 24;
   static constexpr std::uint32_t kNoSlot = UINT32_MAX;
 
+  std::uint32_t number_;  ///< of this one among those of the process
   SessionSpec spec_;
   SpaceId away_;
   OneCaller caller_;

@@ -1,6 +1,7 @@
 #include "train/prepare_in_memory.h"
 
 #include "job/offered_rounds.h"
+#include "lower/lower.h"
 #include "measure/expected_memory.h"
 #include "measure/measured_subject.h"
 #include "planning/budget.h"
@@ -21,7 +22,7 @@ Result<Preparation> attempt(Unprepared from, const TrainingSpec& spec, const Pro
   rounds.limit_ops(memory.most_ops());
   BudgetSpec wanted = spec.budget;
   wanted.device = {.bytes = std::max<Bytes>(memory.largest_arena(from.job->alignment()), 0)};
-  const auto budget = resolve_budget(wanted, rounds, from.job->alignment());
+  const auto budget = resolve_budget(wanted, rounds, any_machine(from.job->alignment()));
   if (!budget) return fail(budget.error());
   from.subject.offered = offered.empty() ? offered : sizes_of_few_ops(rounds);
   return prepare(std::move(from), spec, *budget, observer);

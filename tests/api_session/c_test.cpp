@@ -81,6 +81,28 @@ TEST(CSessionInterface, ErrorsAreStatuses) {
   EXPECT_EQ(tp_session_end(s), TP_USAGE);
 }
 
+TEST(CSessionInterface, ABlockOfAnotherSessionIsRefused) {
+  const CSession one = c_session(8192), two = c_session(8192);
+  tp_block own = 0, other = 0;
+  ASSERT_EQ(tp_session_malloc(one.get(), 100, &own), TP_OK);
+  ASSERT_EQ(tp_session_malloc(two.get(), 100, &other), TP_OK);
+  EXPECT_NE(own, other);
+  const auto refused = [](tp_status status) {
+    EXPECT_EQ(status, TP_USAGE);
+    EXPECT_THAT(session_error().message, HasSubstr("another session"));
+  };
+  char data[100] = {};
+  int64_t bytes = 0;
+  void* const* pointers = nullptr;
+  refused(tp_session_upload(one.get(), other, data, 100));
+  refused(tp_session_download(one.get(), other, data, 100));
+  refused(tp_session_size(one.get(), other, &bytes));
+  refused(tp_session_begin(one.get(), "op", &other, 0, 1, 0, &pointers));
+  refused(tp_session_free_block(one.get(), other));
+  EXPECT_EQ(tp_session_free_block(two.get(), other), TP_OK);
+  EXPECT_EQ(tp_session_free_block(one.get(), own), TP_OK);
+}
+
 TEST(CSessionInterface, FixedBlocksHaveAnAddress) {
   const CSession owner = c_session(8192);
   tp_session* s = owner.get();

@@ -173,6 +173,41 @@ TEST(CppSession, MisuseIsAnErrorAndChangesNothing) {
   EXPECT_EQ(back, data);
 }
 
+/// The second session's first block was taken for the first one's, and its bytes were given.
+TEST(CppSession, ABlockOfAnotherSessionIsRefused) {
+  tp::Session session(small_options(kKiB64));
+  const tp::Block own = session.malloc(128);
+  tp::Block other;
+  std::vector<char> data(128, 'x');
+  const auto refused = [&](const auto& call) {
+    std::string message;
+    EXPECT_EQ(status_of_call(call, &message), TP_USAGE);
+    EXPECT_THAT(message, HasSubstr("another session"));
+  };
+  const auto refuse_all = [&] {
+    EXPECT_NE(own.id, other.id);
+    refused([&] { session.upload(other, data.data(), 128); });
+    refused([&] { session.download(other, data.data(), 128); });
+    refused([&] { static_cast<void>(session.size(other)); });
+    refused([&] { static_cast<void>(session.address(other)); });
+    refused([&] { session.begin("op", {}, {own, other}); });
+    refused([&] { session.exec([](auto) {}, "op", {}, other); });
+    refused([&] { session.free(other); });
+  };
+  session.upload(own, data.data(), 128);
+  {
+    tp::Session second(small_options(kKiB64));
+    other = second.malloc(128);
+    second.upload(other, data.data(), 128);
+    refuse_all();
+    EXPECT_EQ(second.size(other), 128);
+  }
+  refuse_all();
+  std::vector<char> back(128);
+  session.download(own, back.data(), 128);
+  EXPECT_EQ(back, data);
+}
+
 TEST(CppSession, AnOpHasTheSessionToItself) {
   tp::Session session(small_options(kKiB64));
   const tp::Block block = session.malloc(128);
@@ -205,6 +240,28 @@ TEST(CppSession, WhatDoesNotFitNamesABudgetThatDoes) {
   EXPECT_GT(smallest, 2500);
   tp::Session session(small_options(smallest));
   three(session);
+}
+
+/// 24 KiB were named where 24 KiB had been refused: two fixed blocks, one freed, leave two holes.
+TEST(CppSession, WhatDoesNotFitBesideFixedBlocksNamesABudgetThatDoes) {
+  const auto two = [](tp::Session& session) {
+    const tp::Block freed = session.malloc(6 << 10, {.fixed = true});
+    session.malloc(6 << 10, {.fixed = true});
+    session.free(freed);
+    session.exec([](auto) {}, "two", {}, {session.malloc(9 << 10), session.malloc(9 << 10)});
+  };
+  std::int64_t smallest = 0;
+  try {
+    tp::Session session(small_options(24 << 10));
+    two(session);
+    FAIL() << "two do not fit";
+  } catch (const tp::Error& error) {
+    EXPECT_EQ(error.status(), TP_INFEASIBLE);
+    smallest = error.smallest();
+  }
+  EXPECT_EQ(smallest, 30 << 10);
+  tp::Session session(small_options(smallest));
+  two(session);
 }
 
 TEST(CppSession, WhatLeavesFindsNoRoom) {

@@ -120,6 +120,39 @@ TEST_F(Cli, TheSmallestBudgetThatIsNamedIsEnoughForThatPlanner) {
   success(words);
 }
 
+/// The text named 103,872, the field 106,688, and 106,687 was enough: one figure, from below what
+/// any planner needs and from above it, and one alignment less is refused.
+TEST_F(Cli, TheSmallestBudgetOfNoneIsOneFigure) {
+  const auto planned = [](const std::string& budget) {
+    return planning("smallest_of_none.profile.json", {"--budget", budget, "--planner", "none"});
+  };
+  const Json below = expect_error(planned("103871"), 4, HasSubstr("103872 B"));
+  const auto least = below["smallest_feasible_bytes"].get<Bytes>();
+  EXPECT_THAT(below["error"].get<std::string>(), HasSubstr(std::to_string(least) + " B"));
+  const Json same = expect_error(planned("103872"), 4, HasSubstr("none"));
+  EXPECT_EQ(same["smallest_feasible_bytes"], least);
+  success(planned(std::to_string(least)));
+  const Json less = expect_error(planned(std::to_string(least - 64)), 4, HasSubstr("none"));
+  EXPECT_EQ(less["smallest_feasible_bytes"], least);
+}
+
+/// 350.4 MiB were named in a table with a plan in 350.2; `info` rounded to what is refused.
+TEST_F(Cli, NoBudgetBelowTheSmallestThatIsNamedHasAPlan) {
+  const Finished f = tidepool({"compare", "vgg16", "--machine", "gtx1080ti", "--sweep",
+                               "20%..100%:20%", "--planners", "none", "--json", "--no-cache"});
+  std::optional<Bytes> named;
+  for (const Json& row : Json::parse(f.out)["rows"]) {
+    const auto budget = row["budget_bytes"].get<Bytes>();
+    if (row["feasible"].get<bool>()) {
+      EXPECT_GE(budget, named.value_or(0));
+    } else {
+      named = row["smallest_feasible_bytes"].get<Bytes>();
+      EXPECT_GT(*named, budget);
+    }
+  }
+  EXPECT_TRUE(named);
+}
+
 /// A size on offer needed more than the budget in rounds, which the whole batch does not.
 TEST_F(Cli, SizesThatNeedMoreInRoundsThanTheWholeBatchAreNotOffered) {
   for (const char* planner : {"auto", "modnn", "vdnn-plus"}) {

@@ -240,6 +240,59 @@ TEST(FixedBlocks, CountInTheBudgetAndSwappableOnesHaveNoAddress) {
   EXPECT_EQ(code_of([&] { static_cast<void>(session.address(a)); }, &message), ErrorCode::usage);
 }
 
+/// Fixed blocks, some of them freed again, then an op on others, all of sizes that are drawn: the
+/// error of what did not fit, if something did not.
+std::optional<Error> run_among_holes(std::uint64_t seed, Bytes budget) {
+  Random random(seed);
+  SessionSpec spec = session_spec(budget);
+  spec.away_bytes = 64 * kKiB;
+  Session session(std::move(spec));
+  try {
+    std::vector<BlockHandle> fixed;
+    const auto holes = 3 + random.below(4);
+    for (std::uint64_t i = 0; i < holes; ++i) {
+      fixed.push_back(session.malloc(static_cast<Bytes>(1 + random.below(900)), true));
+    }
+    for (const BlockHandle block : fixed) {
+      if (random.below(2) == 0) session.free(block);
+    }
+    if (random.below(2) == 0) {
+      session.malloc(static_cast<Bytes>(1 + random.below(3000)), true);
+    }
+    std::vector<Session::Use> uses;
+    const auto blocks = 1 + random.below(4);
+    for (std::uint64_t i = 0; i < blocks; ++i) {
+      uses.push_back({session.malloc(static_cast<Bytes>(1 + random.below(1500))), BlockUse::write});
+    }
+    session.exec("op", uses, false, [](auto) {});
+  } catch (const SessionError& error) {
+    return error.error();
+  }
+  return std::nullopt;
+}
+
+/// Holes between fixed blocks: what was named could be no more than the budget that was refused.
+TEST(FixedBlocks, TheSmallestBudgetIsEnoughAndOneAlignmentLessIsNot) {
+  constexpr Bytes kAlignment = 64;
+  int refused = 0;
+  for (std::uint64_t seed = 0; seed < usual_or(60U, 10U); ++seed) {
+    SCOPED_TRACE(seed);
+    Bytes budget = 1000;
+    auto error = run_among_holes(seed, budget);
+    if (!error) continue;
+    for (; error; ++refused) {  // what it is of may come to the next
+      ASSERT_EQ(error->code, ErrorCode::infeasible) << error->message;
+      ASSERT_TRUE(error->smallest_feasible);
+      ASSERT_GT(*error->smallest_feasible, budget) << error->message;
+      EXPECT_THAT(error->message, HasSubstr(std::to_string(*error->smallest_feasible) + " B"));
+      budget = *error->smallest_feasible;
+      error = run_among_holes(seed, budget);
+    }
+    EXPECT_TRUE(run_among_holes(seed, budget - kAlignment));
+  }
+  EXPECT_GT(refused, usual_or(30, 3));
+}
+
 TEST(FixedBlocks, LieInABudgetThatIsNoMultipleOfTheirAlignment) {
   std::string message;
   Session session(session_spec(1000));

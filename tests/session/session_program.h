@@ -101,10 +101,8 @@ class PlainBlocks final : public Blocks {
 class SessionBlocks : public Blocks {
  public:
   explicit SessionBlocks(Session& session) : session_(session) {}
-  static Id id(BlockHandle h) { return std::uint64_t{h.generation} << 32 | h.slot; }
-  static BlockHandle handle(Id id) {
-    return {static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(id >> 32)};
-  }
+  static Id id(BlockHandle h) { return h.id(); }
+  static BlockHandle handle(Id id) { return BlockHandle::of(id); }
   Id malloc(Bytes bytes) override { return id(session_.malloc(bytes)); }
   void free(Id block) override { session_.free(handle(block)); }
   Bytes bytes(Id block) override { return session_.bytes(handle(block)); }

@@ -29,8 +29,7 @@ class MeasuredPlansTest : public TrialsTest {
     subject_.emplace(std::move(*subject));
     for (const double percent : {60.0, 80.0}) {
       const BudgetSpec spec{.device = {.bytes = 0, .percent = percent}};
-      const auto budget =
-          resolve_budget(spec, subject_->job_rounds(), subject_->profile.machine.alignment());
+      const auto budget = resolve_budget(spec, subject_->job_rounds(), subject_->profile.machine);
       ASSERT_TRUE(budget) << budget.error().message;
       budgets_.push_back(*budget);
       for (const char* name : {"tide", "autoswap"}) plans_.push_back(plan(name, *budget));

@@ -19,13 +19,9 @@ SessionSpec session_spec(const tp::SessionOptions& options);
 /// What an exception of a session means. Called in a handler.
 Error session_exception_error();
 
-inline BlockHandle handle_of(std::uint64_t id) {
-  return {static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(id >> 32U)};
-}
-inline BlockHandle handle_of(tp::Block block) { return handle_of(block.id); }
-inline std::uint64_t id_of(BlockHandle handle) {
-  return std::uint64_t{handle.generation} << 32U | handle.slot;
-}
+inline BlockHandle handle_of(std::uint64_t id) { return BlockHandle::of(id); }
+inline BlockHandle handle_of(tp::Block block) { return BlockHandle::of(block.id); }
+inline std::uint64_t id_of(BlockHandle handle) { return handle.id(); }
 
 /// The blocks of one op, in memory that a thread has for its calls.
 class OpBlocks {
