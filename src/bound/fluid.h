@@ -90,7 +90,8 @@ struct FluidBound {
 /// The time limit is for all of a call.
 using FluidOptions = SolveOptions;
 
-/// The least overhead under a limit on the memory load.
+/// The least overhead under a limit on the memory load. Above that under a smaller limit by no more
+/// than what rounds both (Note [Certificate] in linear_program.h).
 FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOptions& options = {});
 
 /// Why the bounds do not hold for a program; empty where they do. The time of ops on several

@@ -5,7 +5,9 @@
 //   sum over rows of y_i * (the side that y_i pushes to) + sum over columns of min(d_j * x_j),
 // with d = c - y A and x_j between its bounds. Clp's prices are taken as a proposal and the sum is
 // made here, so neither its tolerances nor a wrong verdict can make the bound too high. It is
-// finite because every column has finite bounds.
+// finite because every column has finite bounds. It loses what Clp's prices are off by, times all
+// that columns may be: the module polishes them. Two bounds of which one cannot be above the other
+// may then differ the wrong way by the nanosecond that they are rounded to, and no more.
 #pragma once
 
 #include <initializer_list>

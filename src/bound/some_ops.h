@@ -16,7 +16,9 @@
 namespace tidepool {
 
 struct SomeOpsBound {
-  Nanos overhead{};  ///< as of FluidBound, and never above that one's
+  /// As of FluidBound, and not above that one's but for what rounds both (Note [Certificate] in
+  /// linear_program.h).
+  Nanos overhead{};
   /// No op breaks anything: it is the fluid bound of divisible tensors. Never where algorithms may
   /// be chosen.
   bool complete = false;

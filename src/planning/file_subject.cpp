@@ -54,16 +54,20 @@ bool any_work(const Program& program) {
                              [](const Op& op) { return op.flops > 0 || op.traffic > 0; });
 }
 
+bool any_on_device(const Program& program) {
+  return std::ranges::any_of(program.ops, [](const Op& op) { return op.place == OpPlace::device; });
+}
+
 }  // namespace
 
 Result<Program> timed_on(const Machine& machine, Program program, const std::string& origin) {
-  if (!any_time(program) && any_work(program)) {
+  if (!any_time(program) && any_on_device(program)) {
     if (machine.compute.peak_flops == 0) {
       return fail(ErrorCode::bad_input,
                   fmt::format("{}: no op has a time, and machine '{}' has no compute model", origin,
                               machine.name));
     }
-    apply_cost_model(machine, program);
+    if (any_work(program)) apply_cost_model(machine, program);
   }
   if (auto times = validate_times(program, machine); !times) return fail(times.error());
   return program;

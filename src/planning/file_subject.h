@@ -24,8 +24,8 @@ Result<Subject> subject_of_profile(const std::string& path, const FingerprintHer
                                    std::span<const BudgetSpec> budgets);
 
 /// The program with the times of its algorithms or, where it has none at all, with those of the
-/// machine's compute model; where nothing says what its ops do either, they take no time. Errors
-/// name `origin`.
+/// machine's compute model. Without such a model it is refused; with one, where nothing says what
+/// its ops do, they take no time. Errors name `origin`.
 Result<Program> timed_on(const Machine& machine, Program program, const std::string& origin);
 
 /// A program of any origin: with the times of its algorithms, or with those of the machine's

@@ -105,6 +105,24 @@ TEST(CppInterface, MachinesAreStatedInCode) {
   EXPECT_FALSE(tp::Machine::presets().empty());
 }
 
+/// Ops without times and without flops were planned to take none.
+TEST(CppInterface, WithoutTimesAMachineNeedsAComputeModel) {
+  tp::ProgramBuilder b("untimed");
+  const auto x = b.tensor("x", 1 << 20);
+  b.op({.name = "write", .writes = {x}});
+  b.op({.name = "read", .reads = {x}});
+  const tp::Program program = b.build();
+  tp::MachineSpec spec;
+  spec.name = "mine";
+  spec.to_host = spec.to_device = {.bytes_per_second = 1e9};
+  const tp::Machine machine(spec);
+  EXPECT_EQ(thrown([&] { static_cast<void>(program.needs(machine)); }), TP_BAD_INPUT);
+  EXPECT_EQ(thrown([&] { tp::make_plan(program, machine, {}); }), TP_BAD_INPUT);
+  spec.compute.peak_flops = 1e12;
+  spec.compute.bandwidth = 1e11;
+  EXPECT_EQ(tp::make_plan(program, tp::Machine(spec), {}).info().time.count(), 0);
+}
+
 TEST(CppInterface, ErrorsSayWhatIsEnough) {
   const tp::Program program = two_layers().build();
   const auto machine = tp::Machine::preset("gtx1080ti");

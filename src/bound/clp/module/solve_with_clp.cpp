@@ -83,6 +83,26 @@ bool solve(ClpSimplex& model, Patience& patience) {
   return false;
 }
 
+/// The optimum again, within less. What is left of perturbed costs, of presolve and of the usual
+/// tolerance of 1e-7 cost a certificate up to 5 % of its bound. Takes hardly an iteration. False:
+/// what was found before is to be used.
+bool polish(ClpSimplex& model, Patience& patience) {
+  constexpr int kNoPerturbation = 100;
+  constexpr double kTolerance = 1e-9;
+  constexpr int kOptimal = 0;
+  model.setPerturbation(kNoPerturbation);
+  model.setDualTolerance(kTolerance);
+  model.setPrimalTolerance(kTolerance);
+  model.primal(0);
+  return !patience.over() && model.status() == kOptimal;
+}
+
+void copy_solution(const ClpSimplex& model, ClpSolution& solution) {
+  std::copy_n(model.dualRowSolution(), model.numberRows(), solution.prices);
+  std::copy_n(model.primalColumnSolution(), model.numberColumns(), solution.values);
+  solution.objective = model.objectiveValue();
+}
+
 }  // namespace
 }  // namespace tidepool
 
@@ -101,11 +121,10 @@ tidepool::ClpEnd tidepool_solve_with_clp_1(const tidepool::ClpProblem& problem,
   model.addRows(problem.rows, problem.row_lower, problem.row_upper, problem.row_start,
                 problem.row_columns, problem.row_factors);
   const bool stopped = !tidepool::solve(model, patience);
-  std::copy_n(model.dualRowSolution(), problem.rows, solution.prices);
+  tidepool::copy_solution(model, solution);
   if (stopped) return ClpEnd::stopped;
   constexpr int kOptimal = 0;
   if (model.status() != kOptimal) return ClpEnd::none;
-  std::copy_n(model.primalColumnSolution(), problem.columns, solution.values);
-  solution.objective = model.objectiveValue();
+  if (tidepool::polish(model, patience)) tidepool::copy_solution(model, solution);
   return ClpEnd::optimal;
 }
