@@ -10,8 +10,8 @@
 #include "lower/lower.h"
 #include "lower/overhead.h"
 #include "planners/registry.h"
+#include "planning/host_budget.h"
 #include "planning/make_plan.h"
-#include "planning/obtain_plan.h"
 
 namespace tidepool {
 namespace {
@@ -176,16 +176,12 @@ class FitSearch {
 
 /// As for a training: inside a host budget other plans are tried too.
 Result<Planned> plan_of(Planner& planner, const Profile& profile, const Budget& budget,
-                        const std::string& name, const PlannerOptions& options) {
-  if (budget.host == 0) {
-    FixedWorkload workload(profile.program);
-    return make_plan(planner, workload, profile.machine, budget, options);
-  }
-  Observer nobody;
-  const Cache none({.off = true}, nobody);
-  auto obtained = obtain_plan(planner, {profile, budget, name, options}, none, true, nobody);
-  if (!obtained) return fail(obtained.error());
-  return std::move(obtained->planned);
+                        const PlannerOptions& options) {
+  FixedWorkload workload(profile.program);
+  auto planned = make_plan(planner, workload, profile.machine, budget, options);
+  if (planned) return planned;
+  return plan_or_least_host_budget(planned.error(), planner, workload, profile.machine, budget,
+                                   options, Least::any);
 }
 
 }  // namespace
@@ -205,7 +201,7 @@ Result<FitTrial> try_plan(const Profile& profile, const Budget& budget, const st
   trial.batch = profile.program.batch;
   const auto made = make_planner(planner);
   if (!made) return fail(made.error());
-  const auto planned = plan_of(**made, profile, budget, planner, options);
+  const auto planned = plan_of(**made, profile, budget, options);
   if (!planned) {
     if (planned.error().code != ErrorCode::infeasible) return fail(planned.error());
     trial.why_not = planned.error();

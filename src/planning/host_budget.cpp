@@ -303,17 +303,17 @@ Result<Planned> plan_in_host_budget(Planner& planner, Workload& workload, const 
 
 Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, Workload& workload,
                                           const Machine& machine, const Budget& wanted,
-                                          const PlannerOptions& options) {
+                                          const PlannerOptions& options, Least least) {
   const auto budget = within_memory(machine, wanted);
   if (error.code != ErrorCode::infeasible || !budget || budget->host == 0) return fail(error);
   const PlannerOptions quick = quickly(options);
   Machine any_host = machine;
   any_host.spaces[at(machine.host())].bytes = 0;
-  const auto within = [&](Bytes host) {
-    return make_plan(planner, workload, any_host, {wanted.device, host, wanted.others}, quick);
+  const auto within = [&](Bytes host, const PlannerOptions& how) {
+    return make_plan(planner, workload, any_host, {wanted.device, host, wanted.others}, how);
   };
-  if (auto planned = within(budget->host)) return planned;
-  auto without = within(0);
+  if (auto planned = within(budget->host, quick)) return planned;
+  auto without = within(0, quick);
   if (!without) return fail(error);  // the host is not what it fails for
   Bytes enough = without->lowered.plan.host_bytes();
   if (enough <= budget->host) return without;  // proved, and inside the budget after all
@@ -323,13 +323,23 @@ Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, Workloa
   if (asks_the_clock(options) && error.of_host && error.smallest_feasible) {
     enough = std::min(enough, align_up(*error.smallest_feasible, alignment));
   }
+  const auto interrupted = [] {
+    return fail(ErrorCode::interrupted, "interrupted while looking for the smallest host budget");
+  };
   Bytes low = budget->host / alignment * alignment;
-  for (int left = kSteps; left > 0 && enough - low > alignment; --left) {
-    if (options.stop.requested()) {
-      return fail(ErrorCode::interrupted, "interrupted while looking for the smallest host budget");
-    }
+  for (int left = least == Least::named ? kSteps : 0; left > 0 && enough - low > alignment;
+       --left) {
+    if (options.stop.requested()) return interrupted();
     const Bytes middle = align_up(low + (enough - low) / 2, alignment);
-    (within(middle) ? enough : low) = middle;
+    (within(middle, quick) ? enough : low) = middle;
+  }
+  // What short searches miss a whole one may find, as it will when it is asked for that budget.
+  const bool whole = least == Least::named && asks_the_clock(options);
+  for (const int eighths : {9, 10, 12}) {
+    const Bytes more = align_up(budget->host / 8 * eighths, alignment);
+    if (!whole || more >= enough) break;
+    if (options.stop.requested()) return interrupted();
+    if (within(more, options)) enough = more;
   }
   return fail(too_small_host(std::move(error), *budget, enough, wanted, machine, planner));
 }

@@ -2,6 +2,8 @@
 // without one; and where a planner has none, the least host budget with which it has.
 #pragma once
 
+#include <cstdint>
+
 #include "planning/plan_once.h"
 
 namespace tidepool {
@@ -17,9 +19,14 @@ Result<Planned> plan_in_host_budget(Planner& planner, Workload& workload, const 
 
 /// After an error of `make_plan` inside a host budget: a plan that a short search finds all the
 /// same, or the error with the least budget for which one did. Other errors are left as they are.
-/// A dozen plans, which take about the time limit once more.
+/// Two short searches; where the least is named a dozen, which take about the time limit once more,
+/// and up to three whole ones.
+enum class Least : std::uint8_t {
+  named,
+  any,  ///< some budget that is enough
+};
 Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, Workload& workload,
                                           const Machine& machine, const Budget& budget,
-                                          const PlannerOptions& options);
+                                          const PlannerOptions& options, Least least);
 
 }  // namespace tidepool
