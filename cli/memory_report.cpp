@@ -70,7 +70,7 @@ void print_use(const FileReport& f, Nanos iteration) {
 }
 
 Nanos iteration_time(const TrainingReport& r) {
-  return r.measured > Nanos{0} ? r.measured : r.predicted;
+  return r.measured.count > 0 ? r.measured.median : r.predicted;
 }
 
 std::string of_kind(const FileReport& f) {
@@ -122,7 +122,7 @@ void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
 void print_memory(const TrainingSpec& spec, const TransparentReport& r) {
   print_process(*r.memory, r.budget, "");
   print_spill(spec.job.device.spill, r.machine, *r.file, r.memory->state,
-              r.planned > Nanos{0} ? r.planned : r.unplanned);
+              r.planned.count > 0 ? r.planned.median : r.unplanned);
 }
 
 void print_file_tier(const TrainingSpec& spec, const TrainingReport& r) {

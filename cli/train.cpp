@@ -88,8 +88,9 @@ void add_length_options(CLI::App& command, TrainArguments& a) {
                   "with --epochs: go on from a checkpoint, bit for bit, also under another budget "
                   "or planner, and go on saving to it")
       ->needs("--epochs");
-  command.add_flag("--overwrite", spec.overwrite,
-                   "with --checkpoint: replace a checkpoint that is there and not resumed")
+  command
+      .add_flag("--overwrite", spec.overwrite,
+                "with --checkpoint: replace a checkpoint that is there and not resumed")
       ->needs("--checkpoint");
   command
       .add_flag_callback(

@@ -11,18 +11,18 @@ namespace tidepool {
 
 /// What people should know although nothing has failed.
 enum class Notice : std::uint8_t {
-  too_many_threads,      ///< more than there are cores
-  link_from_reference,   ///< how fast the emulated link is, and why
-  profile_from_cache,    ///< nothing was measured
-  plan_from_cache,       ///< nothing was planned
-  cache_unusable,        ///< nothing will be kept
-  cache_file_ignored,    ///< a damaged file of the cache
-  not_kept_in_cache,     ///< a file could not be written
-  loss_is_not_a_number,  ///< or infinite: training has diverged
-  disk_speed_changed,    ///< the disk is slower or faster than the plan counts on
-  checkpoint_not_saved,  ///< the one before stays; the next is tried after the next epoch
+  too_many_threads,       ///< more than there are cores
+  link_from_reference,    ///< how fast the emulated link is, and why
+  profile_from_cache,     ///< nothing was measured
+  plan_from_cache,        ///< nothing was planned
+  cache_unusable,         ///< nothing will be kept
+  cache_file_ignored,     ///< a damaged file of the cache
+  not_kept_in_cache,      ///< a file could not be written
+  loss_is_not_a_number,   ///< or infinite: training has diverged
+  disk_speed_changed,     ///< the disk is slower or faster than the plan counts on
+  checkpoint_not_saved,   ///< the one before stays; the next is tried after the next epoch
   checkpoint_not_locked,  ///< its file system has no locks
-  ops_take_other_times,  ///< than the profile says that the plan was made with
+  ops_take_other_times,   ///< than the profile says that the plan was made with
   /// Blocks of a trace do; a plan of one iteration moves them.
   trace_outlives_iteration
 };

@@ -7,9 +7,9 @@
 namespace tidepool {
 
 /// Runs the planner, lowers what it chose, of whatever sub-batch and algorithms, and proves the
-/// result with `check`. The machine's own memory limits the budget too, see `within_memory`. Without
-/// a limit on the device nothing moves where the planner's `keeps_without_limit` says so, as long as
-/// the machine's memory is enough: the one place for that rule.
+/// result with `check`. The machine's own memory limits the budget too, see `within_memory`.
+/// Without a limit on the device nothing moves where the planner's `keeps_without_limit` says so,
+/// as long as the machine's memory is enough: the one place for that rule.
 Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& machine,
                           const Budget& wanted, const PlannerOptions& options);
 

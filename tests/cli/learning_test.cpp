@@ -91,9 +91,9 @@ TEST_F(Learning, AnUntrainedNetworkTakesNoTrainedOnesPlace) {
   const std::string file = folder_.file("network");
   success(plan({"--planner", "dqn", "--episodes", "6", "--save-network", file}));
   const std::string trained = *read_file(file);
-  const Json j = success({"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti", "--budget",
-                          "60%", "--no-cache", "--planner", "dqn", "--time-limit", "1ms",
-                          "--save-network", file});
+  const Json j =
+      success({"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti", "--budget", "60%",
+               "--no-cache", "--planner", "dqn", "--time-limit", "1ms", "--save-network", file});
   ASSERT_EQ(j["learning"]["episodes"].size(), 0U);
   EXPECT_THAT(j["notes"].dump(), HasSubstr("--save-network is not written"));
   EXPECT_TRUE(*read_file(file) == trained);

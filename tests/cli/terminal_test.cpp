@@ -232,8 +232,8 @@ TEST_F(Terminal, ACheckpointReplacesNothingElse) {
 TEST_F(Terminal, ACheckpointIsReplacedOnlyWhereThatIsAskedFor) {
   const std::string path = folder_.file("c.ckpt");
   const auto of = [&](const char* model, Arguments more) {
-    Arguments a{"train", model, "--data", "synthetic", "--link", "1GB", "--threads", "1",
-                "--batch", "500", "--epochs", "1", "--no-evaluate"};
+    Arguments a{"train", model,     "--data", "synthetic", "--link", "1GB",          "--threads",
+                "1",     "--batch", "500",    "--epochs",  "1",      "--no-evaluate"};
     a.insert(a.end(), more.begin(), more.end());
     return a;
   };

@@ -14,8 +14,8 @@ tidepool::FixedPool* g_pool = nullptr;
 
 void* allocated(std::size_t bytes) {
   const std::size_t some = bytes == 0 ? 1 : bytes;
-  void* const address = g_pool == nullptr ? std::malloc(some)
-                                          : g_pool->allocate(static_cast<tidepool::Bytes>(some));
+  void* const address =
+      g_pool == nullptr ? std::malloc(some) : g_pool->allocate(static_cast<tidepool::Bytes>(some));
   if (address == nullptr) throw std::bad_alloc();
   return address;
 }

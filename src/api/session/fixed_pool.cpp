@@ -88,9 +88,7 @@ void FixedPool::free(void* block) {
 
 bool FixedPool::contains(const void* address) const { return pool_->contains(address); }
 
-std::int64_t FixedPool::size(const void* block) const {
-  return pool_->bytes(block);
-}
+std::int64_t FixedPool::size(const void* block) const { return pool_->bytes(block); }
 
 FixedPoolReport FixedPool::report() const {
   const tidepool::FixedPoolReport own = pool_->report();
@@ -140,9 +138,8 @@ tp_status tp_fixed_pool_malloc(tp_fixed_pool* pool, int64_t bytes, void** out) {
 }
 
 tp_status tp_fixed_pool_free_block(tp_fixed_pool* pool, void* block) {
-  return with_pool(pool, [&](tidepool::FixedPool& own) {
-    return own.free(block) ? TP_OK : no_block();
-  });
+  return with_pool(pool,
+                   [&](tidepool::FixedPool& own) { return own.free(block) ? TP_OK : no_block(); });
 }
 
 tp_status tp_fixed_pool_size(tp_fixed_pool* pool, const void* block, int64_t* bytes) {
