@@ -347,36 +347,6 @@ def test_behind_results_that_are_too_large_every_call_comes_to_python(passed):
     assert passed() == 4 and arrived == [10] and walk.growth.spare == 1000 - 800 - 400
 
 
-@needs_module
-def test_a_step_in_a_step_of_another_budget(passed):
-    def run(inside_a_budget):
-        outer = models.make(models.tiny_gpt)
-        inner = models.make(models.odd)
-        torch.manual_seed(5)
-        budgets = [fit(t, peak="95%") if inside_a_budget else None for t in (outer, inner)]
-        steps = [b.step if b else contextlib.nullcontext for b in budgets]
-        losses = []
-        for n in range(4):
-            batches = [t.batch(n) for t in (outer, inner)]
-            with steps[0]():
-                x, y = batches[0]
-                loss = outer.loss(outer.model, x, y)
-                with steps[1]():
-                    losses.append(body(inner, [batches[1]], STYLE))
-                loss.backward()
-                outer.optimizer.step()
-                outer.optimizer.zero_grad()
-                losses.append(float(loss.detach()))
-        for budget in budgets:
-            if budget:
-                budget.close()
-        states = {**state_of(outer), **{f"inner {k}": v for k, v in state_of(inner).items()}}
-        return Ran(losses, states)
-
-    assert differences(run(False), run(True)) == []
-    assert passed() > 0
-
-
 class Walk:
     """In an executor's place."""
 

@@ -10,7 +10,7 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import planned_beside
+from tidepool_torch import planned_beside, planner
 from tidepool_torch.memory import counts
 from tidepool_torch.planning import machine_of
 from training import Ran, Style, body, differences, state_of
@@ -131,3 +131,43 @@ def test_plans_that_depend_on_no_clock_are_waited_for():
     with fit(training, evaluations=20) as budget:
         assert begun(budget, training, losses) is None
         assert len(budget._plans) == 2
+
+
+def let_go(budget, training, losses):
+    """Steps that leave the one plan there is until it is let go, and one that is planned again."""
+    for n, scale in enumerate([None] * 3 + [2.0] * 4):
+        x, y = training.batch(n)
+        with budget.step():
+            loss = training.loss(training.model, x, y)
+            loss = loss if scale is None else (loss * scale).tanh() + training.loss(
+                training.model, x, y)
+            loss.backward()
+            training.optimizer.step()
+            training.optimizer.zero_grad()
+        losses.append(loss.item())
+
+
+@pytest.mark.parametrize("child", ["plans", "fails"])
+def test_planning_again_is_in_another_process(capsys, monkeypatch, child):
+    here = []
+    plan = planner.plan
+
+    def planned_here(*arguments):
+        here.append(arguments)
+        return plan(*arguments)
+
+    monkeypatch.setattr(planner, "plan", planned_here)
+    if child == "fails":
+        monkeypatch.setattr(planned_beside, "_CHILD", "print('no plan')")
+    training = models.make(models.tiny_gpt)
+    losses = []
+    with fit(training, report=True) as budget:
+        let_go(budget, training, losses)
+        assert budget.report().plans_let_go == 1 and len(budget._plans) == 1
+    assert len(here) == (1 if child == "plans" else 2)
+    failed = "planning in a process of its own failed (" in capsys.readouterr().err
+    assert failed == (child == "fails")
+
+
+def test_the_process_that_plans_has_no_pytorch():
+    assert "sys.modules['torch'] = None" in planned_beside._CHILD

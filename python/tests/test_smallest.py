@@ -47,7 +47,7 @@ def test_a_result_has_no_workspace_of_a_page():
         def without_holes(self):
             return None
 
-    recorder = recording.Recorder([], [])
+    recorder = recording.Recorder([], list)
     counts, recording.counts = recording.counts, Counts()
     try:
         made = recorder.run(torch.ops.aten.empty.memory_format, ([size],), {"dtype": torch.uint8})

@@ -112,6 +112,12 @@ class Budget:
         self._storages.all_back()
         yield self
 
+    def reading(self):
+        """For other threads than the one that trains, such as those that save checkpoints: a block in
+        which no step runs. Steps wait for its end, and it for the end of the step that runs.
+        state_dict() has all values there."""
+        return self._runner.reading.reading()
+
     def report(self):
         """What was done until now, or until close(): a Report, which prints as lines."""
         if self._last_report is not None:

@@ -11,14 +11,15 @@ import os
 
 _M_MMAP_THRESHOLD = -3
 _OWN_MAPPING = 128 << 10
-_LARGEST_HOLE = 1 << 30  # at a time
 _PAGE = 4096
+_WORD = 8  # in front of a block of the heap
 _HEADER = 112  # of a block that is aligned to 64 bytes, at most
 
 _c = ctypes.CDLL(None)
 _c.malloc.argtypes = (ctypes.c_size_t,)
 _c.malloc.restype = ctypes.c_void_p
-_c.free.argtypes = (ctypes.c_void_p,)
+_c.free.argtypes = _c.malloc_usable_size.argtypes = (ctypes.c_void_p,)
+_c.malloc_usable_size.restype = ctypes.c_size_t
 
 
 class _MallInfo(ctypes.Structure):
@@ -62,24 +63,23 @@ class _LibraryCounts:
     def fill_holes(self):
         """Takes such parts, the largest first: blocks for which the heap did not grow."""
         blocks = []
-        size = _LARGEST_HOLE
+        size = 1 << self._info().fordblks.bit_length() >> 1  # none is larger
         while size >= _OWN_MAPPING:
             before = self._info()
             block = _c.malloc(size)
             now = self._info()
             if block and (now.hblks, now.arena) == (before.hblks, before.arena):
                 blocks.append(block)
-                self._in_holes += now.uordblks - before.uordblks
             else:
                 _c.free(block)
                 size //= 2
+        self._in_holes += _taken_by(blocks)
         return blocks
 
     def free_holes(self, blocks):
-        before = self._info()
+        self._in_holes -= _taken_by(blocks)
         for block in blocks:
             _c.free(block)
-        self._in_holes -= before.uordblks - self._info().uordblks
 
     def begin(self):
         if not self.measures_peaks:
@@ -95,6 +95,10 @@ class _LibraryCounts:
         text = self._status.read(4096)
         at = text.index(line)
         return int(text[at:text.index(b"kB", at)].split()[1]) << 10
+
+
+def _taken_by(blocks):
+    return sum(_c.malloc_usable_size(block) + _WORD for block in blocks)
 
 
 class _Filled:

@@ -17,8 +17,9 @@ from .hook import without_hook
 
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# Not by -m: this package need not be where Python looks, and is behind all that is.
-_CHILD = ("import sys; sys.path.append(sys.argv[1]); "
+# Not by -m: this package need not be where Python looks, and is behind all that is. Without PyTorch,
+# which takes seconds and hundreds of MiB.
+_CHILD = ("import sys; sys.modules['torch'] = None; sys.path.append(sys.argv[1]); "
           "from tidepool_torch.planned_beside import main; main()")
 
 

@@ -54,16 +54,16 @@ def _plan_of_nothing(program, machine, options, plan_by):
     return plan, Kept(program, plan)
 
 
-def make_least_plan(program, machine, host, options):
+def make_least_plan(program, machine, host, options, plan_by=None):
     """(bytes, what make_plan() returns) of the smallest budget that one was found for, looked for
     upward from the floor."""
     peak = least_of(program, machine)
     for _ in range(_STEPS_UP):
         try:
-            return peak, make_plan(program, machine, peak, host, options)
+            return peak, make_plan(program, machine, peak, host, options, plan_by)
         except BudgetInfeasible as error:
             peak = max(error.smallest, peak + peak // 32)
-    return peak, make_plan(program, machine, peak, host, options)
+    return peak, make_plan(program, machine, peak, host, options, plan_by)
 
 
 def least_of(program, machine):

@@ -56,6 +56,7 @@ class Plans:
         self.key_beside = None  # of the one that was made last so
         self._subject_beside = None
         self._beside_failed = False
+        self._has_planned = False
         self._gone = Done()
         self.let_go = 0
 
@@ -161,14 +162,34 @@ class Plans:
         start = time.perf_counter()
         host = self._host_left(sum(p.plan.host_bytes for p in instead_of))
         options = options or self._options.planning
-        if peak is None:
-            peak, made = make_least_plan(program, self._machine, host, options)
-        else:
-            made = make_plan(program, self._machine, peak, host, options)
+
+        def work(plan_by=None):
+            if peak is None:
+                return make_least_plan(program, self._machine, host, options, plan_by)
+            return peak, make_plan(program, self._machine, peak, host, options, plan_by)
+
+        found, made = self._waited_for(work)
         took = time.perf_counter() - start
         for planned in instead_of:
             self.drop(planned)
-        return self._add(key, program, peak, made, took, said)
+        return self._add(key, program, found, made, took, said)
+
+    def _waited_for(self, work):
+        """work(plan_by), the first time in this process. Later steps have a budget to hold, so the
+        planner's memory is another process's then."""
+        if not self._has_planned or self._beside_failed:
+            return work()
+        beside = PlannedBeside(work, os.environ)
+        try:
+            return beside.result()
+        except (BudgetInfeasible, HostTierFull):
+            raise
+        except Exception as error:  # pylint: disable=broad-except
+            self._beside_failed = True
+            self._say(f"planning in a process of its own failed ({error}); it is done in this one")
+            return work()
+        finally:
+            beside.stop()
 
     def is_to_wait(self):
         """Whether steps wait for a plan: for the first one, and where plans depend on no clock."""
@@ -212,6 +233,7 @@ class Plans:
         executor.growth.room = peak - plan.info.device_bytes - program.small - kept.bytes
         planned = Planned(key, peak, program, plan, kept, executor,
                           predict(program, plan, self._machine))
+        self._has_planned = True
         self.ready.insert(0, planned)
         while len(self.ready) > _MOST_PLANS:
             self._let_go(self.ready[-1])

@@ -187,6 +187,9 @@ class Reactive:
             storage = primitives.living(candidate.reference)
             if storage is not None and storage not in self.away:
                 try:
+                    # Others may look at its memory since it was made: numpy, dlpack.
+                    if not primitives.may_move(storage):
+                        raise primitives.NotMovable()
                     self.away.put(storage, candidate.name)
                 except primitives.NotMovable:
                     self._stay[identity] = candidate.reference

@@ -14,6 +14,7 @@ from .growth import Diverged, Held, Outgrown
 from .memory import block_bytes, counts
 from .native import step_mode
 from .primitives import SWAPS_ONLY, VIEWS_ARE_USES
+from .reading import Reading
 from .step_mode import InterruptGate
 
 
@@ -70,6 +71,7 @@ class StepRunner:
         self._outgrown = False
         self._partial = 0  # recorded steps that were not whole
         self.thread = None  # whose step it is
+        self.reading = Reading()
         self.inside = False
         self.steps = 0
         self.divergences = 0
@@ -102,21 +104,22 @@ class StepRunner:
 
     @contextlib.contextmanager
     def step(self):
-        _steps.begin(self)
-        try:
-            self._begin()
-            with self._gate:
-                try:
-                    with contextlib.nullcontext() if self._idle else self._mode:
-                        yield
-                    self._gate.closed = True
-                    self._end()
-                except BaseException:
-                    self._gate.closed = True
-                    self._abort()
-                    raise
-        finally:
-            self.inside = False
+        with self.reading.step():
+            _steps.begin(self)
+            try:
+                self._begin()
+                with self._gate:
+                    try:
+                        with contextlib.nullcontext() if self._idle else self._mode:
+                            yield
+                        self._gate.closed = True
+                        self._end()
+                    except BaseException:
+                        self._gate.closed = True
+                        self._abort()
+                        raise
+            finally:
+                self.inside = False
 
     def _begin(self):
         if self._plans.is_planning:
@@ -319,8 +322,9 @@ class StepRunner:
             return self._mode.handle(func, args, kwargs)
 
     def _look_at_highest(self, func, makes):
-        """Where the plan has most on the device, what is there is compared with the budget."""
-        over = self._reactive.over(makes)
+        """Where the plan has most on the device, what is there is compared with the budget: not in
+        the first step, in which kernels take what they keep for good."""
+        over = self._reactive.over(makes) if self.steps > 1 else 0
         if over > 0:
             raise Held(func, f"{in_words(over)} more than the budget would be live here; "
                              f"{self._largest()}")

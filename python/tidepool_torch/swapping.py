@@ -32,15 +32,18 @@ def set_away(storage, message):
     """Leaves the storage without bytes. Its size, its tensors and their views stay; whoever touches
     the data gets `message` as a RuntimeError. What the storage owned goes, unless it was taken."""
     empty = alias(0, storage.nbytes())
+    # Marked before the swap, which takes the mark along: no other thread finds address 0 without it.
+    torch._C._set_storage_data_ptr_access_error_msg(empty._cdata, message)
     storage._swap_data_ptr_(empty)
     torch._C._set_storage_data_ptr_access_error_msg(storage._cdata, message)
 
 
 def set_bytes(storage, source, was_away):
     """Gives the storage what `source` has: its bytes, or a look at somebody else's."""
-    if was_away:
-        torch._C._clear_storage_data_ptr_access_error_msg(storage._cdata)
     storage._swap_data_ptr_(source)
+    if was_away:
+        # Behind the swap: another thread finds the message or the bytes.
+        torch._C._clear_storage_data_ptr_access_error_msg(storage._cdata)
 
 
 def take_bytes(storage):

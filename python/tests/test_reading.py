@@ -1,0 +1,61 @@
+"""Other threads that read what is trained."""
+
+import threading
+
+import pytest
+import torch
+
+import models
+import tidepool_torch as tidepool
+from tidepool_torch.planning import machine_of
+from training import Ran, Style, differences, one_step, plain, state_of
+
+STYLE = Style()
+
+
+def test_threads_read_between_steps_and_find_what_is_trained():
+    training = models.make(models.tiny_gpt)
+    torch.manual_seed(5)
+    found, failures, over = [], [], threading.Event()
+
+    def save(budget):
+        try:
+            while not over.is_set():
+                with budget.reading():
+                    assert not budget._runner.inside
+                    model = {n: v.clone() for n, v in training.model.state_dict().items()}
+                    state = training.optimizer.state_dict()["state"]
+                    moments = sum(float(s["exp_avg"].double().sum()) for s in state.values())
+                    found.append((budget.steps, model, moments))
+        except BaseException as error:  # pylint: disable=broad-except
+            failures.append(error)
+
+    with tidepool.fit(training.model, training.optimizer, peak="60%", report=False, evaluations=100,
+                      min_bytes=1024, machine=machine_of(1e9, 1e9, alignment=64)) as budget:
+        saver = threading.Thread(target=save, args=(budget,))
+        saver.start()
+        losses, between = [], {}
+        for n in range(8):
+            losses.append(one_step(training, n, STYLE, budget.step))
+            between[n + 1] = {k: v.clone() for k, v in training.model.state_dict().items()}
+            while not any(steps == n + 1 for steps, _, _ in found) and not failures:
+                over.wait(0.001)
+        over.set()
+        saver.join()
+        assert budget.report().moved_in > 0
+    assert failures == []
+    assert differences(plain(models.tiny_gpt, 8, STYLE), Ran(losses, state_of(training))) == []
+    assert {steps for steps, _, _ in found} >= set(range(1, 9))
+    for steps, model, _ in found:
+        assert steps not in between or all(torch.equal(v, between[steps][n])
+                                           for n, v in model.items())
+
+
+def test_reading_inside_of_a_step_would_wait_for_itself():
+    training = models.make(models.tiny_gpt)
+    with tidepool.fit(training.model, training.optimizer, peak="60%", report=False) as budget:
+        with budget.step(), pytest.raises(tidepool.TidepoolError, match="would wait for"):
+            with budget.reading():
+                pass
+        with budget.reading():
+            assert budget.steps == 1
