@@ -10,7 +10,7 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import planned_beside, planner
+from tidepool_torch import planned_beside, planner, plans
 from tidepool_torch.memory import counts
 from tidepool_torch.planning import machine_of
 from training import Ran, Style, body, differences, state_of
@@ -171,3 +171,27 @@ def test_planning_again_is_in_another_process(capsys, monkeypatch, child):
 
 def test_the_process_that_plans_has_no_pytorch():
     assert "sys.modules['torch'] = None" in planned_beside._CHILD
+
+
+def test_books_of_a_plan_are_no_part_of_the_training(monkeypatch):
+    """They are known before the plan moves out more than they take."""
+    size = 1 << 20
+    books, noted = [], []
+    training = models.make(models.tiny_gpt)
+    with fit(training, peak="60%") as budget:
+        make, take_in = plans.make_plan, budget._storages.take_in
+
+        def with_books(*arguments):
+            noted.append(budget._base)
+            books.append(bytearray(size))
+            return make(*arguments)
+
+        def noted_take_in(*arguments):
+            noted.append(budget._base)
+            take_in(*arguments)
+
+        monkeypatch.setattr(plans, "make_plan", with_books)
+        monkeypatch.setattr(budget._storages, "take_in", noted_take_in)
+        for n in range(2):
+            one_step(training, n, 16, budget.step)
+        assert noted[1] - noted[0] >= size

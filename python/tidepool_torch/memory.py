@@ -16,9 +16,7 @@ _WORD = 8  # in front of a block of the heap
 _HEADER = 112  # of a block that is aligned to 64 bytes, at most
 
 _c = ctypes.CDLL(None)
-_c.malloc.argtypes = (ctypes.c_size_t,)
-_c.malloc.restype = ctypes.c_void_p
-_c.free.argtypes = _c.malloc_usable_size.argtypes = (ctypes.c_void_p,)
+_c.malloc_usable_size.argtypes = (ctypes.c_void_p,)
 _c.malloc_usable_size.restype = ctypes.c_size_t
 
 
@@ -38,6 +36,10 @@ class _LibraryCounts:
         self._info.restype = _MallInfo
         self._info.argtypes = ()
         self._in_holes = 0
+        # Not by the names that allocators and counters put themselves in front of.
+        self._malloc, self._free = _c["__libc_malloc"], _c["__libc_free"]
+        self._malloc.argtypes, self._malloc.restype = (ctypes.c_size_t,), ctypes.c_void_p
+        self._free.argtypes, self._free.restype = (ctypes.c_void_p,), None
         self._open()
         # What is open in a child of fork() are the figures of its parent.
         os.register_at_fork(after_in_child=self._open)
@@ -61,25 +63,22 @@ class _LibraryCounts:
         return _Filled(self)
 
     def fill_holes(self):
-        """Takes such parts, the largest first: blocks for which the heap did not grow."""
+        """Takes such parts: blocks for which the heap did not grow."""
         blocks = []
-        size = 1 << self._info().fordblks.bit_length() >> 1  # none is larger
-        while size >= _OWN_MAPPING:
+        while True:
             before = self._info()
-            block = _c.malloc(size)
+            block = self._malloc(_OWN_MAPPING)
             now = self._info()
-            if block and (now.hblks, now.arena) == (before.hblks, before.arena):
-                blocks.append(block)
-            else:
-                _c.free(block)
-                size //= 2
-        self._in_holes += _taken_by(blocks)
-        return blocks
+            if not block or (now.hblks, now.arena) != (before.hblks, before.arena):
+                self._free(block)
+                self._in_holes += _taken_by(blocks)
+                return blocks
+            blocks.append(block)
 
     def free_holes(self, blocks):
         self._in_holes -= _taken_by(blocks)
         for block in blocks:
-            _c.free(block)
+            self._free(block)
 
     def begin(self):
         if not self.measures_peaks:

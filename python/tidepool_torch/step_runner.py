@@ -193,10 +193,14 @@ class StepRunner:
                           "are")
 
     def _end(self):
-        recorder = self._end_calls()
+        self._plan_together(self._end_calls())
+
+    @contextlib.contextmanager
+    def _books(self):
+        """What a plan's own books take that are made here is not of the training. Nothing of the
+        training may leave meanwhile, which would hide them."""
         before = counts.live()
-        self._plan_together(recorder)
-        # What a plan's own books take is not of the training.
+        yield
         self.base += max(0, counts.live() - before)
 
     def _end_calls(self):
@@ -413,12 +417,11 @@ class StepRunner:
 
     def _take_what_was_planned(self):
         """A plan that was made beside the steps is there from this one on."""
-        before = counts.live()
         try:
-            self._plans.what_came_of_it()
+            with self._books():
+                self._plans.what_came_of_it()
         except (BudgetInfeasible, HostTierFull) as error:
             self._go_on_without(self._plans.key_beside, error)
-        self.base += max(0, counts.live() - before)
 
     def _go_on_without(self, key, error):
         if not self._ranks.together and not self._plans.had_one(key):
@@ -443,7 +446,8 @@ class StepRunner:
             recording.held = self._reactive.worth_a_word(
                 counts.live() - self.base - self._known_behind(recording))
         most = max(self.peak, recording.peak()) if self._wish.is_least else self.peak
-        return self._plans.program_of(self._key, recording, most, self.room())
+        with self._books():
+            return self._plans.program_of(self._key, recording, most, self.room())
 
     def settle(self, recording):
         """A budget that is a share is known in bytes with the first step that is."""
@@ -454,9 +458,11 @@ class StepRunner:
     def make_plan(self, key, program, spare=0, **more):
         """A Planned that leaves `spare` bytes of the budget; where that is the least, of all plans
         that are ready, it is known then. BudgetInfeasible, HostTierFull."""
-        if not self._wish.is_least:
-            return self._plans.make(key, program, self.peak - spare, **more)
-        planned = self._plans.make(key, program, None, **more)
+        size = None if self._wish.is_least else self.peak - spare
+        with self._books():
+            planned = self._plans.make(key, program, size, **more)
+        if size is not None:
+            return planned
         self._reactive.budget = max(p.peak for p in self._plans.ready) + spare
         return planned
 
