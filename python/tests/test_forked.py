@@ -302,3 +302,27 @@ def test_batches_of_worker_processes_are_not_taken():
     with pytest.raises(ahead.CannotPlanAhead, match=words):
         tidepool.plan(training.model, training.optimizer, lambda: list(loader), **SLOW)
     assert [len(x) for x, in batches] == [64] * 4 and not took
+
+
+def test_a_child_of_fork_does_not_train_in_the_budget_of_its_parent():
+    """Regression: it waited for ever for copy threads that it has not."""
+    training = Everything()
+    budget = tidepool.fit(training.model, training.optimizer, peak="60%", report=False,
+                          evaluations=20, min_bytes=1024, machine=machine_of(1e9, 1e9))
+    for _ in range(3):
+        with budget.step():
+            training.step()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            with budget.step():
+                pass
+        except tidepool.TidepoolError as error:
+            code = 0 if "of another process" in str(error) else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    with budget.step():
+        training.step()
+    budget.close()

@@ -1,6 +1,7 @@
 """Budget: what a user holds."""
 
 import contextlib
+import os
 import sys
 import weakref
 
@@ -24,6 +25,9 @@ from .verify import verify
 
 _made = weakref.WeakSet()
 
+# At import: names of torch's that a script binds behind it are seen too.
+exports.watch()
+
 
 class Budget:
     """Made by fit(). One thread uses it, the one that trains."""
@@ -42,7 +46,6 @@ class Budget:
         reason = primitives.why_not() or forms.why_not(options.planning, self._ranks)
         if reason is not None:
             raise TidepoolError(reason)
-        exports.watch()
         library.library()  # where it is missing a user hears of it here
         self._trained = Trained(self._model, optimizers, options.keep)
         self._storages = BetweenSteps(self._trained, self._away)
@@ -56,9 +59,10 @@ class Budget:
                                   self._beside, options, peak, say)
         self._last_report = None  # when it is closed
         self._closed = False
+        self._process = os.getpid()
         self._hooks = self._add_hooks()
         # At the end of the process nobody reads what is away any more.
-        self._dropped = weakref.finalize(self, _drop, self._storages, self._hooks,
+        self._dropped = weakref.finalize(self, _drop, self._process, self._storages, self._hooks,
                                          self._known_plans, self._tier, say)
         self._dropped.atexit = False
         _made.add(self)
@@ -102,6 +106,10 @@ class Budget:
         micro-batches are in it."""
         if self._closed:
             raise TidepoolError("this budget was closed. Next: fit() anew")
+        if os.getpid() != self._process:
+            raise TidepoolError("this budget is of another process: a child of fork() has none of its "
+                                "copy threads, and shares what is away with it. Next: fork before "
+                                "fit(), and fit() in the child")
         with self._runner.step():
             yield self
 
@@ -237,8 +245,10 @@ def _let_go(hooks, plans, tier):
     tier.close()
 
 
-def _drop(storages, hooks, plans, tier, say):
-    """Ends a budget that nobody holds any more, as close() does."""
+def _drop(process, storages, hooks, plans, tier, say):
+    """Ends a budget that nobody holds any more, as close() does; not in a child of fork()."""
+    if os.getpid() != process:
+        return
     storages.all_back()
     _let_go(hooks, plans, tier)
     say("a budget went out of scope without close(): all of its model and optimizer is on the "
