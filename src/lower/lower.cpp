@@ -273,10 +273,12 @@ std::optional<Lowered> Lowering::stream(const Budget& budget, const LowerOptions
 std::optional<SmallestBudget> Lowering::smallest_to_stream(const Budget& budget,
                                                            const LowerOptions& options) {
   SmallestBudget smallest = smallest_budget(program_, machine_.alignment());
+  const Bytes of_last_call = free_footprint_;
   const auto streams = [&](Bytes device) {
     return stream({device, budget.host, budget.others}, options).has_value();
   };
   const auto enough = least_enough(smallest.bytes, kNoDeviceLimit, machine_.alignment(), streams);
+  free_footprint_ = of_last_call;
   if (!enough) return std::nullopt;
   smallest.holes = *enough - smallest.bytes;
   smallest.bytes = *enough;

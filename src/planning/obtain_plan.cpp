@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/quantity.h"
+#include "lower/lower.h"
 #include "planners/registry.h"
 #include "planners/settings.h"
 #include "planners/toolkit/wear.h"
@@ -68,9 +69,11 @@ Error for_planner(std::string_view planner, Error unmet, const Profile& profile,
   }
   const auto made = make_planner(planner);
   if (!made) return unmet;
+  // Before they are measured links have no speed.
+  const bool measured = profile.machine.to_host().bytes_per_second > 0;
+  const Machine machine = measured ? profile.machine : any_machine(profile.machine.alignment());
   FixedWorkload workload(profile.program);
-  const auto planned =
-      make_plan(**made, workload, profile.machine, {*unmet.smallest_feasible, 0}, options);
+  const auto planned = make_plan(**made, workload, machine, {*unmet.smallest_feasible, 0}, options);
   if (planned || planned.error().of_host || !planned.error().smallest_feasible) return unmet;
   const Bytes needed = *planned.error().smallest_feasible;
   unmet.message += fmt::format("; {} B ({}) are enough for planner '{}'", needed,

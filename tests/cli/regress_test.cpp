@@ -141,7 +141,8 @@ TEST_F(Cli, NoBudgetBelowTheSmallestThatIsNamedHasAPlan) {
   const Finished f = tidepool({"compare", "vgg16", "--machine", "gtx1080ti", "--sweep",
                                "20%..100%:20%", "--planners", "none", "--json", "--no-cache"});
   std::optional<Bytes> named;
-  for (const Json& row : Json::parse(f.out)["rows"]) {
+  const Json out = Json::parse(f.out);
+  for (const Json& row : out["rows"]) {
     const auto budget = row["budget_bytes"].get<Bytes>();
     if (row["feasible"].get<bool>()) {
       EXPECT_GE(budget, named.value_or(0));
