@@ -335,8 +335,8 @@ Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, Workloa
   }
   // What short searches miss a whole one may find, as it will when it is asked for that budget.
   const bool whole = least == Least::named && asks_the_clock(options);
-  for (const int eighths : {9, 10, 12}) {
-    const Bytes more = align_up(budget->host / 8 * eighths, alignment);
+  for (const int eighths : {1, 2, 4}) {
+    const Bytes more = align_up(budget->host + budget->host * eighths / 8, alignment);
     if (!whole || more >= enough) break;
     if (options.stop.requested()) return interrupted();
     if (within(more, options)) enough = more;
