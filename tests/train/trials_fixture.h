@@ -16,6 +16,7 @@ class TrialsTest : public TrainingTest {
     spec.iterations = 1;
     spec.epochs = 0;
     spec.checkpoint.clear();
+    spec.overwrite = false;
     EXPECT_EQ(trained(spec).next_iteration, 1);
     pace_links(1.0 / 16);
     forget_opened();
