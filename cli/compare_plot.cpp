@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/output_file.h"
 #include "lower/overhead.h"
+#include "output_check.h"
 #include "planning/budget.h"
 #include "report/budget_curve.h"
 #include "report/svg_to_png.h"
@@ -65,7 +66,7 @@ Result<void> check_plot(const std::string& path, std::span<const std::string> re
     }
   }
   if (auto other = check_no_input(path, read); !other) return other;
-  return check_writable(path);
+  return check_output(path);
 }
 
 Result<void> write_plot(const std::string& path, const Subject& subject,

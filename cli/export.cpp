@@ -10,6 +10,7 @@
 #include "base/nearest.h"
 #include "base/output_file.h"
 #include "context.h"
+#include "output_check.h"
 #include "planning/load_file.h"
 #include "report/report_format.h"
 
@@ -78,7 +79,7 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
   if (!proof) {
     return fail(proof.error().code, fmt::format("{}: {}", a.path, proof.error().message));
   }
-  if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
+  if (auto writable = check_output(a.output); !writable) return fail(writable.error());
   const PlanTimeline timeline = make_timeline(*file);
   const std::string document = format->render(*file, timeline);
   if (auto written = write_document(a.output, document); !written) return fail(written.error());

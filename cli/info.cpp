@@ -14,6 +14,7 @@
 #include "ir/load_profile.h"
 #include "lower/lower.h"
 #include "lower/plan_file.h"
+#include "output_check.h"
 #include "planning/parallel_plan.h"
 #include "profile_source.h"
 #include "trace/recording_csv.h"
@@ -280,7 +281,7 @@ Result<Json> describe(const InfoArguments& a) {
   if (auto other = check_no_input(a.output, std::span(&path, 1)); !other) {
     return fail(other.error());
   }
-  if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
+  if (auto writable = check_output(a.output); !writable) return fail(writable.error());
   const auto text = read_file(path);
   if (!text) return fail(text.error());
   std::string type = "tidepool trace";

@@ -16,6 +16,7 @@
 #include "base/output_file.h"
 #include "base/time.h"
 #include "context.h"
+#include "output_check.h"
 #include "pack/lifetimes.h"
 #include "pack/pack_csv.h"
 #include "pack/search.h"
@@ -91,7 +92,7 @@ int run_pack(const PackArguments& a, bool json) {
   if (!text) return report(text.error(), json);
   const auto file = read_pack_csv(*text, a.path);
   if (!file) return report(file.error(), json);
-  if (auto writable = check_writable(a.output); !writable) return report(writable.error(), json);
+  if (auto writable = check_output(a.output); !writable) return report(writable.error(), json);
   const auto outcome = pack(file->problem, a);
   if (!outcome) return report(outcome.error(), json);
   if (auto valid = validate(file->problem, outcome->packing); !valid) {

@@ -12,6 +12,7 @@
 #include "cost/spill.h"
 #include "file_tier_options.h"
 #include "job/offered_rounds.h"
+#include "output_check.h"
 #include "plan_report.h"
 #include "planners/registry.h"
 #include "planners/settings.h"
@@ -68,7 +69,7 @@ Result<void> check_arguments(const PlanArguments& a) {
   std::vector<std::string> outputs = files_of(a.planner.values, OptionType::output_file);
   outputs.push_back(a.output);
   if (auto distinct = check_distinct(outputs); !distinct) return distinct;
-  return check_writable(a.output);
+  return check_output(a.output);
 }
 
 Result<int> plan(const PlanArguments& a, bool json) {

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/quantity.h"
 #include "branches_note.h"
+#include "context.h"
 #include "decision_report.h"
 #include "file_tier_options.h"
 #include "learning_report.h"

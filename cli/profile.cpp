@@ -20,6 +20,7 @@
 #include "measure/link_speed.h"
 #include "measure/profiling.h"
 #include "measure/profiling_task.h"
+#include "output_check.h"
 #include "planners/toolkit/wear.h"
 #include "planning/budget.h"
 #include "planning/planning_spec.h"
@@ -99,7 +100,7 @@ Result<int> profile(const ProfileArguments& a, bool json) {
   if (auto stated = check_sub_batch_is_stated(a.job, "profile"); !stated) {
     return fail(stated.error());
   }
-  if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
+  if (auto writable = check_output(a.output); !writable) return fail(writable.error());
   TerminalObserver observer;
   auto job = Job::make(a.job, observer);
   if (!job) return fail(job.error());

@@ -14,6 +14,7 @@
 #include "base/nearest.h"
 #include "base/output_file.h"
 #include "option_names.h"
+#include "output_check.h"
 
 namespace tidepool::cli {
 namespace {
@@ -268,10 +269,27 @@ std::string where_named(const SpecFile& spec, std::string_view message) {
 
 Result<void> write_spec_file(const CLI::App& command) {
   const CLI::Option* const write = command.get_option_no_throw(kWriteSpec);
-  if (write == nullptr || write->count() == 0) return {};
-  const std::string path = write->results().front();
+  if (write == nullptr) return {};
   const CLI::Option* const read = command.get_option(kSpec);
-  if (auto other = check_no_input(path, read->results()); !other) return other;
+  // What other options say may be files that they read or write.
+  std::vector<std::string> said;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option == read || option == write || option->count() == 0) continue;
+    const auto values = option->results();
+    said.insert(said.end(), values.begin(), values.end());
+  }
+  for (const std::string& value : said) {
+    if (auto other = check_no_input(value, read->results()); !other) return other;
+  }
+  if (write->count() == 0) return {};
+  const std::string path = write->results().front();
+  for (const auto& inputs : {read->results(), said}) {
+    if (auto other = check_no_input(path, inputs); !other) return other;
+  }
+  for (const std::string& value : said) {
+    if (auto distinct = check_distinct(std::array{value, path}); !distinct) return distinct;
+  }
+  if (auto fine = check_output(path); !fine) return fine;
   Json spec = Json::object();
   for (const CLI::Option* option : command.get_options()) {
     const auto keys = keys_of(command, *option);

@@ -35,7 +35,8 @@ Result<SpecFile> read_spec_file(CLI::App& command, std::span<const std::string> 
 /// Which of the options that a message names stand in the file, as its end; may be empty.
 std::string where_named(const SpecFile& spec, std::string_view message);
 
-/// Writes what a parsed command was given, where it was told to by --write-spec.
+/// Writes what a parsed command was given, where it was told to by --write-spec. Fails with `usage`
+/// where that, or --spec, is a file that another option names.
 Result<void> write_spec_file(const CLI::App& command);
 
 }  // namespace tidepool::cli

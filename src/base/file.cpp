@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "base/bytes.h"
 #include "base/unlinked_file.h"
@@ -77,8 +78,16 @@ Result<void> write_file(const std::string& path, std::string_view content) {
   return write_file(path, [&](const FileSink& sink) { sink(content); });
 }
 
-Result<void> write_file(const std::string& path,
+std::string followed(const std::string& path) {
+  std::error_code failed;
+  if (!std::filesystem::is_symlink(path, failed)) return path;
+  const auto target = std::filesystem::weakly_canonical(path, failed);
+  return failed || std::filesystem::is_symlink(target, failed) ? path : target.string();
+}
+
+Result<void> write_file(const std::string& named,
                         const std::function<void(const FileSink&)>& produce) {
+  const std::string path = followed(named);
   // A pipe or a device is written to; only files are replaced (and folders refuse that).
   struct stat existing {};
   const bool in_place = ::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode) &&

@@ -16,8 +16,11 @@ namespace tidepool {
 Result<std::string> read_file(const std::string& path,
                               std::size_t most = std::numeric_limits<std::size_t>::max());
 
+/// Where a symbolic link leads, also one to what is not there yet; other paths as they are.
+std::string followed(const std::string& path);
+
 /// Writes to a temporary file beside `path` and renames it, so that a full disk or an interrupt
-/// never leaves half a file.
+/// never leaves half a file. A symbolic link stays one: what it names is written.
 Result<void> write_file(const std::string& path, std::string_view content);
 
 /// Takes the next bytes of a file; false when they cannot be written: nothing more is to be given.

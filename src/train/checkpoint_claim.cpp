@@ -4,27 +4,19 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <string>
-#include <string_view>
 
+#include "base/file.h"
 #include "base/output_file.h"
+#include "nn/data/checkpoint.h"
 
 namespace tidepool {
 namespace {
 
-enum class Content : std::uint8_t { nothing, checkpoint, other };
-
-Content content_of(const std::string& path) {
+bool is_empty(const std::string& path) {
   std::error_code unknown;
-  if (!std::filesystem::is_regular_file(path, unknown)) return Content::nothing;
-  constexpr std::string_view kStart = "tidepool checkpoint ";
-  std::ifstream file(path, std::ios::binary);
-  std::array<char, kStart.size()> start{};
-  file.read(start.data(), start.size());
-  const std::string_view read(start.data(), static_cast<std::size_t>(file.gcount()));
-  if (read.empty()) return Content::nothing;
-  return read == kStart ? Content::checkpoint : Content::other;
+  return !std::filesystem::is_regular_file(path, unknown) ||
+         std::filesystem::file_size(path, unknown) == 0;
 }
 
 bool goes_on_from(const TrainingSpec& spec, const std::string& path) {
@@ -35,13 +27,13 @@ bool goes_on_from(const TrainingSpec& spec, const std::string& path) {
 /// Whether what is there may be replaced.
 Result<void> check_replaced(const TrainingSpec& spec, const std::string& path) {
   if (goes_on_from(spec, path)) return {};
-  const Content content = content_of(path);
-  if (content == Content::other) {
+  if (is_empty(path)) return {};
+  if (!nn::is_checkpoint(path)) {
     return fail(
         ErrorCode::usage,
         fmt::format("`checkpoint` {}: exists and is no checkpoint; it is not replaced", path));
   }
-  if (content == Content::nothing || spec.overwrite) return {};
+  if (spec.overwrite) return {};
   return fail(
       ErrorCode::usage,
       fmt::format("`checkpoint` {}: is a checkpoint already, which this training would replace. Go "
@@ -68,7 +60,7 @@ Result<FileLock> claim_checkpoint(const TrainingSpec& spec, const Program& progr
   for (const Tensor& t : program.tensors) state += t.persistent ? t.bytes : 0;
   if (auto writable = check_writable(path, state); !writable) return fail(writable.error());
   if (!is_replaced(path)) return FileLock();
-  auto lock = FileLock::take(path);
+  auto lock = FileLock::take(followed(path));
   if (!lock) {
     return fail(lock.error().code,
                 fmt::format("`{}` {}", spec.checkpoint.empty() ? "resume" : "checkpoint",

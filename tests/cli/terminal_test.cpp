@@ -251,6 +251,43 @@ TEST_F(Terminal, ACheckpointIsReplacedOnlyWhereThatIsAskedFor) {
   EXPECT_FALSE(std::filesystem::exists(path + ".lock"));
 }
 
+/// Regression: --write-spec replaced the checkpoint that was resumed, and -o any.
+TEST_F(Terminal, NoOtherOutputReplacesACheckpointOrWhatIsRead) {
+  const std::string path = folder_.file("c.ckpt");
+  const std::string link = folder_.file("link.ckpt");
+  const Arguments training{"train",    "tiny-vgg", "--data",       "synthetic", "--link",
+                           "1GB",      "--batch",  "500",          "--threads", "1",
+                           "--epochs", "2",        "--no-evaluate"};
+  const auto with_more = [&](Arguments more) {
+    Arguments a = training;
+    a.insert(a.end(), more.begin(), more.end());
+    return a;
+  };
+  success(with_more({"--checkpoint", path}));
+  std::filesystem::create_symlink(path, link);
+  const std::string saved = testing::content_of(path);
+  for (const std::string& spec : {path, link}) {
+    expect_error(with_more({"--resume", path, "--write-spec", spec}), 2,
+                 HasSubstr("is what is read"));
+    expect_error({"plan", "tiny-vgg", "--machine", "k40", "--write-spec", spec}, 2,
+                 HasSubstr("is a checkpoint; it is not replaced"));
+    expect_error({"plan", "tiny-vgg", "--machine", "k40", "-o", spec}, 2,
+                 HasSubstr("is a checkpoint; it is not replaced"));
+  }
+  const std::string spec = write("s.json", R"({"machine": "k40"})");
+  expect_error({"plan", "tiny-vgg", "--spec", spec, "-o", spec}, 2, HasSubstr("is what is read"));
+  const std::string both = folder_.file("both.json");
+  expect_error({"plan", "tiny-vgg", "--machine", "k40", "-o", both, "--write-spec", both}, 2,
+               HasSubstr("cannot be one file"));
+  EXPECT_EQ(testing::content_of(path), saved);
+  // A training goes on behind a link, which stays one.
+  Arguments more = with_more({"--resume", link});
+  more[11] = "3";
+  success(more);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_NE(testing::content_of(path), saved);
+}
+
 TEST_F(Terminal, ACacheThatCannotBeWrittenIsSaidBeforeTheWork) {
   write("cache", "a file where the folder would be");
   const Finished f = tidepool({"plan", "tiny-vgg", "--machine", "k40"});

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "base/json.h"
@@ -18,6 +20,7 @@ namespace tidepool::nn {
 namespace {
 
 constexpr std::string_view kMagic = "tidepool checkpoint 1\n";
+constexpr std::string_view kAnyMagic = kMagic.substr(0, kMagic.size() - 2);
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kCheckBytes = 4;
 constexpr Bytes kPiece = kMiB;
@@ -84,6 +87,15 @@ std::string Checkpoint::setting(std::string_view name) const {
   const auto it = std::find_if(settings.begin(), settings.end(),
                                [&](const auto& s) { return s.first == name; });
   return it == settings.end() ? std::string() : it->second;
+}
+
+bool is_checkpoint(const std::string& path) {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(path, unknown)) return false;
+  std::ifstream file(path, std::ios::binary);
+  std::string start(kAnyMagic.size(), '\0');
+  file.read(start.data(), std::ssize(start));
+  return start == kAnyMagic;
 }
 
 void write_checkpoint(const Checkpoint& checkpoint, const ReadPart& values, const FileSink& sink) {

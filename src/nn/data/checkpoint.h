@@ -39,6 +39,9 @@ struct Checkpoint {
 using ReadPart = std::function<void(std::size_t tensor, Bytes offset, std::span<std::byte> to)>;
 using TakePart = std::function<void(std::size_t tensor, Bytes offset, std::span<const std::byte>)>;
 
+/// Whether a file there begins as one, of any version.
+bool is_checkpoint(const std::string& path);
+
 void write_checkpoint(const Checkpoint& checkpoint, const ReadPart& values, const FileSink& sink);
 
 /// A checkpoint's file that stays open: that another is renamed over it makes no difference.
