@@ -74,7 +74,7 @@ class StepProgram:
     def _add_recorded(self, index, op, time_scale, recompute):
         accesses = [(self.tensor_of[n], mode) for n, mode in op.modes.items()
                     if n in self.tensor_of]
-        if not accesses and op.workspace < self.min_bytes:
+        if not accesses and op.workspace < max(self.min_bytes, self.recording.inexact):
             # Nothing to decide about it: its time goes to the next op that there is.
             self._carried += op.time
             return
