@@ -238,13 +238,13 @@ class StepSchedule:
         return sum(self.program.recording.storages[n].bytes for n in numbers)
 
     def _find_highest(self):
-        """(position, bytes that the call takes more), (-1, 0) where the plan has no op of the
-        step's."""
+        """(position, bytes that the call takes more) of those that the plan acts at, (-1, 0) where
+        there are none."""
         load = self._load()
         best = (-1, 0)
         most = -1
         for position, (_, index, _, made) in enumerate(self.program.recording.dispatched):
-            if index not in self._own:
+            if not isinstance(self.calls[position][1], Action):
                 continue
             workspace = self.program.recording.ops[index].workspace
             if load[self._own[index]] + workspace > most:

@@ -151,8 +151,9 @@ class StepRunner:
                 and not ready[0].ahead and not self._away and not ready[0].executor.schedule.managed)
 
     def _look_behind(self, planned):
-        """What a script holds on to is in no plan that was made before: it is over then."""
-        if planned.ahead or counts.live is None:
+        """What a script holds on to is in no plan that was made before: it is over then. Of ranks,
+        buckets are live that no recording has."""
+        if planned.ahead or counts.live is None or self._ranks.together:
             return
         recording = planned.program.recording
         if planned.known is None:
@@ -307,17 +308,15 @@ class StepRunner:
         self._storages.take_in(planned, storages)
         self._plans.runs(planned)
         self._running = planned
+        planned.executor.look = self._look_at_highest
         planned.executor.begin(storages)
         self._mode.handle = self._run_planned
         # Where a read of what is away ends the process, no call goes by unseen.
         self._mode.walk = None if SWAPS_ONLY else planned.executor
 
     def _run_planned(self, func, args, kwargs):
-        executor = self._running.executor
         try:
-            if executor.position == executor.highest:
-                self._look_at_highest(func, executor.schedule.highest_makes)
-            return executor.run(func, args, kwargs)
+            return self._running.executor.run(func, args, kwargs)
         except DivergedBehind as error:
             self._diverge(error)
             return error.out
@@ -325,9 +324,10 @@ class StepRunner:
             self._diverge(error)
             return self._mode.handle(func, args, kwargs)
 
-    def _look_at_highest(self, func, makes):
+    def _look_at_highest(self, func):
         """Where the plan has most on the device, what is there is compared with the budget: not in
         the first step, in which kernels take what they keep for good."""
+        makes = self._running.executor.schedule.highest_makes
         over = self._reactive.over(makes) if self.steps > 1 else 0
         if over > 0:
             raise Held(func, f"{in_words(over)} more than the budget would be live here; "
@@ -442,7 +442,8 @@ class StepRunner:
         if self.peak is None and self._is_partial():
             return None
         self.settle(recording)
-        if counts.live is not None and self._plans.had_one(self._key):
+        if (counts.live is not None and not self._ranks.together
+                and self._plans.had_one(self._key)):
             recording.held = self._reactive.worth_a_word(
                 counts.live() - self.base - self._known_behind(recording))
         most = max(self.peak, recording.peak()) if self._wish.is_least else self.peak
