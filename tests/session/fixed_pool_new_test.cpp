@@ -1,6 +1,7 @@
 // A global operator new that a pool serves, in all tests of this program while one asks for it.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 #include <string>
@@ -10,19 +11,21 @@
 
 namespace {
 
-tidepool::FixedPool* g_pool = nullptr;
+std::atomic<tidepool::FixedPool*> g_pool = nullptr;
 
 void* allocated(std::size_t bytes) {
   const std::size_t some = bytes == 0 ? 1 : bytes;
+  tidepool::FixedPool* const pool = g_pool;
   void* const address =
-      g_pool == nullptr ? std::malloc(some) : g_pool->allocate(static_cast<tidepool::Bytes>(some));
+      pool == nullptr ? std::malloc(some) : pool->allocate(static_cast<tidepool::Bytes>(some));
   if (address == nullptr) throw std::bad_alloc();
   return address;
 }
 
 void freed(void* address) {
-  if (g_pool != nullptr && g_pool->contains(address)) {
-    g_pool->free(address);
+  tidepool::FixedPool* const pool = g_pool;
+  if (pool != nullptr && pool->contains(address)) {
+    pool->free(address);
   } else {
     std::free(address);
   }
