@@ -21,7 +21,7 @@ namespace {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-/// And the least and the most that it may be.
+/// Adds the least and the most that it may be, too.
 void add_share(Json& out, const std::string& name, const std::optional<MeasuredShare>& measured) {
   out[name] = measured ? Json(measured->share) : Json(nullptr);
   out[name + "_low"] = measured ? Json(measured->low) : Json(nullptr);
@@ -217,7 +217,7 @@ void print_times(const TrainingReport& r) {
                              : " by prediction (--baseline measures it)");
 }
 
-/// By what was measured where trials did that, which is known no better than it spreads.
+/// Says how far the times spread that trials measured: the gap is known no better.
 std::string gap_text(const TrainingReport& r) {
   const std::string gap = with_option_names(r.start.gap.text());
   if (gap.empty() || !r.start.now || r.measured.count == 0) return gap;

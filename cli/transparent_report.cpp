@@ -18,7 +18,7 @@ std::string time_or(Nanos time, const char* none) {
   return time.count() > 0 ? format_time(time) : none;
 }
 
-/// Of iterations on a plan; the training without a budget ran in another turn.
+/// Takes iterations on a plan; the training without a budget ran in another turn.
 std::optional<MeasuredShare> overhead_of(const TransparentReport& r) {
   if (!r.baseline || r.planned.count == 0 || r.baseline->time.count == 0) return std::nullopt;
   return measured_overhead(r.planned, r.baseline->time);

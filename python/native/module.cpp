@@ -14,7 +14,7 @@ namespace {
 
 namespace py = pybind11;
 
-/// Of (name, overload, whether its tensors matter, positions of what it writes, bytes it makes).
+/// Reads (name, overload, whether its tensors matter, positions of what it writes, bytes it makes).
 Call read_call(const py::handle& from) {
   const auto [name, overload, looks, written, made] =
       py::cast<std::tuple<std::string, std::string, bool, std::vector<std::size_t>,

@@ -59,3 +59,7 @@ def test_reading_inside_of_a_step_would_wait_for_itself():
                 pass
         with budget.reading():
             assert budget.steps == 1
+            with pytest.raises(tidepool.TidepoolError, match="for whose end it would wait"):
+                with budget.step():
+                    pass
+        one_step(training, 1, STYLE, budget.step)

@@ -16,8 +16,8 @@
 namespace tidepool {
 
 struct SomeOpsBound {
-  /// As of FluidBound, and not above that one's but for what rounds both (Note [Certificate] in
-  /// linear_program.h).
+  /// Means what FluidBound's does, and is not above that but for what rounds both (Note
+  /// [Certificate] in linear_program.h).
   Nanos overhead{};
   /// No op breaks anything: it is the fluid bound of divisible tensors. Never where algorithms may
   /// be chosen.

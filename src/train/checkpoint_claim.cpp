@@ -13,7 +13,7 @@
 namespace tidepool {
 namespace {
 
-bool is_empty(const std::string& path) {
+bool holds_nothing(const std::string& path) {
   std::error_code unknown;
   return !std::filesystem::is_regular_file(path, unknown) ||
          std::filesystem::file_size(path, unknown) == 0;
@@ -27,7 +27,7 @@ bool goes_on_from(const TrainingSpec& spec, const std::string& path) {
 /// Whether what is there may be replaced.
 Result<void> check_replaced(const TrainingSpec& spec, const std::string& path) {
   if (goes_on_from(spec, path)) return {};
-  if (is_empty(path)) return {};
+  if (holds_nothing(path)) return {};
   if (!nn::is_checkpoint(path)) {
     return fail(
         ErrorCode::usage,

@@ -80,7 +80,7 @@ struct TrainingReport {
   std::int64_t next_iteration = 0;  ///< of the whole training
   std::vector<float> losses;        ///< of this run's iterations; with epochs their means are there
   Bytes arena_peak = 0;             ///< highest device byte used
-  /// Of an iteration after the trials, or of all; its median is 0 where all were on cold caches.
+  /// Times an iteration after the trials, or all; the median is 0 where all were on cold caches.
   Spread measured{};
   std::size_t measured_iterations = 0;
   Nanos predicted{};         ///< the same by prediction

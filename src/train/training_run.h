@@ -137,7 +137,7 @@ class TrainingRun {
   /// Of every plan until now.
   [[nodiscard]] Bytes arena_peak() const { return std::max(arena_peak_, executor_->arena_peak()); }
   [[nodiscard]] std::size_t measured() const { return times_.size(); }
-  /// Of the measured iterations.
+  /// Says what the measured iterations took.
   [[nodiscard]] Spread spread() const { return spread_of(times_); }
 
  private:
