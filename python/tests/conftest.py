@@ -28,7 +28,8 @@ def pytest_ignore_collect(collection_path):
 
 
 # What form B does too. The other files are about what it lacks, or use what old torches have not.
-SERVED_BY_B = {"test_form_b.py", "test_host.py", "test_stops.py", "test_swap_executor.py"}
+SERVED_BY_B = {"test_form_b.py", "test_host.py", "test_reading.py", "test_stops.py",
+               "test_swap_executor.py"}
 
 
 def pytest_collection_modifyitems(items):

@@ -7,12 +7,14 @@ import torch
 
 import models
 import tidepool_torch as tidepool
+from tidepool_torch import primitives, running_ops
 from tidepool_torch.planning import machine_of
 from training import Ran, Style, differences, one_step, plain, state_of
 
 STYLE = Style()
 
 
+@pytest.mark.skipif(primitives.SWAPS_ONLY, reason="what the thread keeps is more than form B's plan knows")
 def test_threads_read_between_steps_and_find_what_is_trained():
     training = models.make(models.tiny_gpt)
     torch.manual_seed(5)
@@ -63,3 +65,79 @@ def test_reading_inside_of_a_step_would_wait_for_itself():
                 with budget.step():
                     pass
         one_step(training, 1, STYLE, budget.step)
+
+
+def test_bytes_stay_while_an_op_of_another_thread_runs_on_them():
+    tensor = torch.arange(4.0)
+    storage = primitives.storage_of(tensor)
+    inside, go_on, order = threading.Event(), threading.Event(), []
+
+    def read():
+        with running_ops.on([storage]):
+            inside.set()
+            go_on.wait()
+            order.append("read")
+
+    def move():
+        primitives.set_away(storage, "away")
+        order.append("moved")
+
+    threads = [threading.Thread(target=f) for f in (read, move)]
+    threads[0].start()
+    inside.wait()
+    threads[1].start()
+    while not running_ops._to_move:
+        pass
+    assert order == []
+    go_on.set()
+    for t in threads:
+        t.join()
+    assert order == ["read", "moved"] and not primitives.has_bytes(storage)
+
+
+@pytest.mark.parametrize("in_the_thread", [False, True])
+def test_ops_of_threads_read_whole_values_in_the_middle_of_steps_or_raise_by_name(in_the_thread):
+    """Steps in the main thread, or in one that is seen itself."""
+    training = models.make(models.tiny_gpt)
+    wrong, sums, errors, over = [], [], [], threading.Event()
+
+    def read():
+        try:
+            while not over.is_set():
+                for name, p in training.model.named_parameters():
+                    try:
+                        total = float(p.detach().double().abs().sum())
+                        sums.append(total)
+                        if not 0 <= total < 1e9:
+                            wrong.append((name, total))
+                    except RuntimeError as error:
+                        errors.append(str(error))
+        except BaseException as error:  # pylint: disable=broad-except
+            wrong.append(error)
+
+    losses = []
+
+    def train():
+        torch.manual_seed(5)
+        with tidepool.fit(training.model, training.optimizer, peak="50%", report=False, home=False,
+                          evaluations=100, min_bytes=1024,
+                          machine=machine_of(1e9, 1e9, alignment=64)) as budget:
+            readers = [threading.Thread(target=read) for _ in range(2)]
+            for thread in readers:
+                thread.start()
+            for n in range(12):
+                losses.append(one_step(training, n, STYLE, budget.step))
+            over.set()
+            for thread in readers:
+                thread.join()
+            assert budget.report().moved_in > 0
+
+    if in_the_thread:
+        trainer = threading.Thread(target=train)
+        trainer.start()
+        trainer.join()
+    else:
+        train()
+    assert wrong == [] and sums
+    assert all("is not on the device" in e for e in errors)
+    assert differences(plain(models.tiny_gpt, 12, STYLE), Ran(losses, state_of(training))) == []

@@ -5,7 +5,7 @@ import os
 import sys
 import weakref
 
-from . import exports, forms, library, primitives
+from . import exports, forms, library, onlookers, primitives
 from .away import Away
 from .beside import Beside
 from .between_steps import BetweenSteps
@@ -25,8 +25,9 @@ from .verify import verify
 
 _made = weakref.WeakSet()
 
-# At import: names of torch's that a script binds behind it are seen too.
+# At import: names of torch's that a script binds behind it are seen too, and threads it starts.
 exports.watch()
+onlookers.watch()
 
 
 class Budget:

@@ -8,12 +8,13 @@ B  torch 1.13 to 2.11 (resizing.py): the storage is resized; it swaps only, and 
 TIDEPOOL_FORM=A or B asks for one, for tests and to find faults.
 """
 
+import functools
 import os
 
-from . import resizing, swapping
+from . import resizing, running_ops, swapping
 from .compat import StorageWeakRef, living, may_move, storage_of
 from .resizing import NotMovable
-from .swapping import alias, set_bytes, take_bytes
+from .swapping import alias, take_bytes
 
 FORMS = {"A": swapping, "B": resizing}
 ASKED = os.environ.get("TIDEPOOL_FORM")
@@ -36,8 +37,19 @@ SWAPS_ONLY = FORM == "B"
 VIEWS_ARE_USES = FORM == "B"
 nbytes = FORMS[FORM].nbytes
 has_bytes = FORMS[FORM].has_bytes
-set_away = FORMS[FORM].set_away
-bring_back = FORMS[FORM].bring_back
+
+
+def _while_no_op_runs_on_it(move):
+    @functools.wraps(move)
+    def moved(storage, *arguments):
+        with running_ops.none_on(storage):
+            move(storage, *arguments)
+    return moved
+
+
+set_away = _while_no_op_runs_on_it(FORMS[FORM].set_away)
+bring_back = _while_no_op_runs_on_it(FORMS[FORM].bring_back)
+set_bytes = _while_no_op_runs_on_it(swapping.set_bytes)
 
 
 def why_not():

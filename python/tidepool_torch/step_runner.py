@@ -6,7 +6,7 @@ import threading
 import time
 import weakref
 
-from . import advice, calls, primitives, refusals
+from . import advice, calls, onlookers, primitives, refusals
 from .errors import BudgetInfeasible, HostTierFull, counted, in_words, needed_in_words
 from .executor import DivergedBehind
 from .forms import land
@@ -104,7 +104,7 @@ class StepRunner:
 
     @contextlib.contextmanager
     def step(self):
-        with self.reading.step():
+        with self.reading.step(), onlookers.step():
             _steps.begin(self)
             try:
                 self._begin()

@@ -1,0 +1,68 @@
+"""Ops of threads beside the step's: while one runs on a storage, its bytes stay where they are.
+
+A mode of PyTorch's sees the ops of one thread. So each thread gets one as it starts, by the hook that
+Python has for profilers.
+"""
+
+import contextlib
+import sys
+import threading
+
+from torch.utils import _python_dispatch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from . import calls, primitives, running_ops
+from .away import not_here
+from .ranks import is_wrapper
+from .step_mode import call_it_as_it_is
+
+_here = threading.local()
+
+
+class Onlooker(TorchDispatchMode):
+    """The mode of a thread. Parts of an op that is not PyTorch's own run unseen: such a one may wait for
+    what a step holds."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if types and is_wrapper(types):
+            return NotImplemented  # so that the ops on what is inside arrive here
+        kwargs = kwargs or {}
+        if func.namespace != "aten":
+            return func(*args, **kwargs)
+        storages = [primitives.storage_of(t) for t in calls.tensors_in(args, kwargs)
+                    if calls.is_plain(t) and t.device.type == "cpu"]
+        with running_ops.on(storages):
+            if primitives.SWAPS_ONLY and not all(primitives.has_bytes(s) for s in storages):
+                raise RuntimeError(not_here("a tensor"))
+            return func(*args, **kwargs)
+
+
+call_it_as_it_is(Onlooker)
+
+
+def watch():
+    """Threads that `threading` starts from now on are seen."""
+    before = threading._profile_hook
+
+    def at_first(frame, event, argument):
+        sys.setprofile(before)
+        _here.mode = Onlooker()
+        _here.mode.__enter__()
+        if before is not None:
+            before(frame, event, argument)
+
+    threading.setprofile(at_first)
+
+
+@contextlib.contextmanager
+def step():
+    """The ops of this thread are a step's, which sees them itself."""
+    mode = getattr(_here, "mode", None)
+    if mode is None or _python_dispatch._get_current_dispatch_mode() is not mode:
+        yield
+        return
+    mode.__exit__(None, None, None)
+    try:
+        yield
+    finally:
+        mode.__enter__()
