@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <ranges>
+#include <vector>
 
 #include "base/least.h"
 #include "base/quantity.h"
@@ -17,21 +21,36 @@ class None : public Planner {
   [[nodiscard]] std::string_view name() const override { return "none"; }
 
   Result<PlannerOutput> plan(PlannerContext& context) override {
-    Lowering& lowering = context.lowering();
-    const Strategy strategy = context.everything_kept();
     const Budget& budget = context.budget();
-    if (auto fits = within(budget, lowering, strategy, context)) {
-      return PlannerOutput{std::move(*fits), {}};
+    const std::vector<std::int64_t> sizes = context.options().may.sub_batch
+                                                ? context.workload().sub_batches()
+                                                : std::vector{context.workload().sub_batch()};
+    for (const std::int64_t size : sizes) {
+      const auto lowering = context.lowering(size);
+      if (!lowering) return fail(lowering.error());
+      const Strategy strategy = context.everything_kept(**lowering);
+      if (auto fits = within(budget, **lowering, strategy, context)) {
+        return PlannerOutput{std::move(*fits), {}};
+      }
     }
-    const auto most = lowering.lower(strategy, no_limit(), plain());
-    if (!most) return fail(most.error());
-    if (most->plan.device_bytes() <= budget.device) {
-      return fail(host_is_too_small(lowering, strategy, budget));
+    // Small rounds need the least: larger ones are asked whether they need less yet.
+    Bytes needed = kNoDeviceLimit;
+    for (const std::int64_t size : std::views::reverse(sizes)) {
+      Lowering& lowering = **context.lowering(size);
+      const Strategy strategy = context.everything_kept(lowering);
+      const Bytes less = needed - lowering.machine().alignment();
+      if (needed < kNoDeviceLimit && !within({less, 0}, lowering, strategy, context)) continue;
+      const auto most = lowering.lower(strategy, no_limit(), plain());
+      if (!most) return fail(most.error());
+      if (most->plan.device_bytes() <= budget.device) {
+        return fail(host_is_too_small(lowering, strategy, budget));
+      }
+      std::optional<Lowered> least;
+      needed =
+          smallest(std::min(needed, most->plan.device_bytes()), lowering, strategy, context, least);
+      // What fits less fits this, whatever a search for addresses in this one has found.
+      if (needed <= budget.device) return PlannerOutput{std::move(*least), {}};
     }
-    std::optional<Lowered> least;
-    const Bytes needed = smallest(most->plan.device_bytes(), lowering, strategy, context, least);
-    // What fits less fits this, whatever a search for addresses in this one has found.
-    if (needed <= budget.device) return PlannerOutput{std::move(*least), {}};
     return fail(Error{
         ErrorCode::infeasible,
         fmt::format("budget {} B ({}) cannot be met without swapping: planner 'none' "
@@ -108,6 +127,7 @@ PlannerInfo none_planner() {
           .description = "keeps every tensor on the device",
           .make = make_none,
           .meets_every_budget = false,
+          .chooses_sub_batch = true,
           .keeps_everything = true};
 }
 

@@ -118,9 +118,9 @@ class PlannerContext {
 
   /// Everything kept, with the policy's algorithms: what is left to a planner that only swaps where
   /// it may not.
-  [[nodiscard]] Strategy everything_kept() {
-    const Lowering& own = lowering();
-    return keep_everything(own.program(), own.index(), algorithms(own.program()));
+  [[nodiscard]] Strategy everything_kept() { return everything_kept(lowering()); }
+  [[nodiscard]] Strategy everything_kept(const Lowering& of) const {
+    return keep_everything(of.program(), of.index(), algorithms(of.program()));
   }
 
   // Trials, of any sub-batch.

@@ -250,7 +250,7 @@ Result<Comparisons> compare_planners(const Subject& subject,
       ComparisonRow row = why ? row_for(subject, entry, name)
                               : plan_one(subject, entry, bound, name, spec, options, known[name]);
       if (why) {
-        set_error(row, for_planner(name, *why, profile, options_for(name, spec, options)));
+        set_error(row, for_planner(name, *why, subject, options_for(name, spec, options)));
       }
       if (options.stop.requested()) {  // the plan is what it had until then
         all.ended = interrupted_after(rows.size(), total);

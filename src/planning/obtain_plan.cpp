@@ -61,25 +61,4 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, con
   return ObtainedPlan{std::move(*planned), "planner", {}};
 }
 
-Error for_planner(std::string_view planner, Error unmet, const Profile& profile,
-                  const PlannerOptions& options) {
-  if (unmet.code != ErrorCode::infeasible || unmet.of_host || !unmet.smallest_feasible ||
-      meets_every_budget(planner)) {
-    return unmet;
-  }
-  const auto made = make_planner(planner);
-  if (!made) return unmet;
-  // Before they are measured links have no speed.
-  const bool measured = profile.machine.to_host().bytes_per_second > 0;
-  const Machine machine = measured ? profile.machine : any_machine(profile.machine.alignment());
-  FixedWorkload workload(profile.program);
-  const auto planned = make_plan(**made, workload, machine, {*unmet.smallest_feasible, 0}, options);
-  if (planned || planned.error().of_host || !planned.error().smallest_feasible) return unmet;
-  const Bytes needed = *planned.error().smallest_feasible;
-  unmet.message += fmt::format("; {} B ({}) are enough for planner '{}'", needed,
-                               format_bytes_up(needed), planner);
-  unmet.smallest_feasible = needed;
-  return unmet;
-}
-
 }  // namespace tidepool

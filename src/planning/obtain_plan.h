@@ -25,9 +25,4 @@ struct ObtainedPlan {
 Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, const Cache& cache,
                                  bool replan, Observer& observer);
 
-/// A budget that no planner can meet: where this one needs more than the least that is named, the
-/// error says so and names what it says itself, asked in that least.
-Error for_planner(std::string_view planner, Error unmet, const Profile& profile,
-                  const PlannerOptions& options);
-
 }  // namespace tidepool

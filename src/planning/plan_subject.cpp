@@ -34,7 +34,7 @@ Result<Budget> budget_for(const Subject& subject, const BudgetSpec& spec,
   }
   PlannerSpec spec_of_planner;
   spec_of_planner.name = planner;
-  return fail(for_planner(planner, budget.error(), profile,
+  return fail(for_planner(planner, budget.error(), subject,
                           planner_options(subject.terms, spec_of_planner)));
 }
 

@@ -34,4 +34,9 @@ class PlannerWork {
   std::optional<Profile> own_;
 };
 
+/// A budget that no planner can meet: where this one needs more than the least that is named, the
+/// error says so and names what it says itself, asked in that least. Nothing is measured.
+Error for_planner(const std::string& planner, Error unmet, const Subject& subject,
+                  const PlannerOptions& options);
+
 }  // namespace tidepool

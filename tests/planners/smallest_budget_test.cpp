@@ -6,10 +6,11 @@
 #include "planners/none.h"
 #include "planning/budget.h"
 #include "planning/make_plan.h"
-#include "planning/obtain_plan.h"
+#include "planning/planner_work.h"
 #include "support/attacks.h"
 #include "support/odd_program.h"
 #include "support/random_program.h"
+#include "support/sub_batch_workload.h"
 
 namespace tidepool {
 namespace {
@@ -19,13 +20,13 @@ using ::testing::HasSubstr;
 /// Layers, and ops at random with tensors that may not move.
 Program program_of(std::uint64_t seed) {
   if (seed % 2 == 0) {
-    Program p = testing::random_program(seed, {4, 512, 2});
+    Program p = testing::random_program(seed, {3, 512, 2});
     return seed % 4 == 0 ? testing::with_homes(std::move(p), seed) : p;
   }
   return testing::odd_program(seed, testing::HostUse::plain, {9, 15, true});
 }
 
-constexpr std::uint64_t kPrograms = 2'000;
+constexpr std::uint64_t kPrograms = 1'000;
 
 TEST(SmallestBudget, OfTheStreamingScheduleIsEnoughAndOneAlignmentLessIsNot) {
   int with_holes = 0;
@@ -85,10 +86,35 @@ TEST(SmallestBudget, OfNoneIsEnoughAndOneAlignmentLessIsNot) {
     options.evaluation_limit = 1;
     const SmallestBudget any = smallest_to_stream(program, machine);
     const Error unmet{ErrorCode::infeasible, "unmet", any.bytes};
-    const Profile profile{"here", program, machine};
-    EXPECT_EQ(for_planner("none", unmet, profile, options).smallest_feasible, least);
+    Subject subject;
+    subject.profile = {"here", program, machine};
+    EXPECT_EQ(for_planner("none", unmet, subject, options).smallest_feasible, least);
   }
   RecordProperty("above_the_load", above_the_load);
+}
+
+/// Smaller rounds take less here: the least is that of the smallest, whichever budget is refused.
+TEST(SmallestBudget, OfNoneIsTheLeastOfAllRoundsOnOffer) {
+  testing::SubBatchWorkload workload;
+  const Machine machine = testing::random_machine(1);
+  PlannerOptions options;
+  options.evaluation_limit = 1;
+  const auto keep = [&](Bytes device) {
+    return make_plan(*make_none(), workload, machine, {device, 0}, options);
+  };
+  const auto refused = keep(0);
+  ASSERT_FALSE(refused);
+  const Bytes least = *refused.error().smallest_feasible;
+  for (const std::int64_t size : workload.sub_batches()) {
+    const auto alone = keep_all(**workload.program(size), machine, 0);
+    EXPECT_GE(*alone.error().smallest_feasible, least) << size;
+  }
+  const auto planned = keep(least);
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_LT(planned->sub_batch(), testing::SubBatchWorkload::kBatch);
+  const auto less = keep(least - machine.alignment());
+  ASSERT_FALSE(less);
+  EXPECT_EQ(less.error().smallest_feasible, least);
 }
 
 }  // namespace
