@@ -6,7 +6,8 @@ import os
 import pytest
 import torch
 
-from tidepool_torch import memory
+from tidepool_torch import instances, memory
+from tidepool_torch.memory import counts, hook_is_loaded
 
 _c = ctypes.CDLL(None)
 _c.malloc.restype = ctypes.c_void_p
@@ -60,3 +61,14 @@ def test_what_was_freed_before_hides_nothing():
     assert abs(counts.live() - live) < 64 << 10
     _c.free(blocks[-1])
     assert is_right(taken)
+
+
+@pytest.mark.skipif(not hook_is_loaded(), reason="the hook counts what a list takes")
+def test_a_script_of_many_objects_is_looked_through_in_little_memory():
+    many = [[n] for n in range(300_000)]
+    tensor, part = torch.ones(3), torch.nn.Linear(2, 2)
+    begun = counts.begin()
+    found = instances.of_exactly(torch.Tensor, torch.nn.Parameter)
+    assert counts.most_since(begun) < len(many)  # a list of them all has eight times as many bytes
+    assert {id(tensor), id(part.weight)} <= {id(o) for o in found}
+    assert any(m is part for m in instances.of_any(torch.nn.Module))

@@ -1,10 +1,8 @@
 """What a process holds that is not of the training."""
 
-import gc
-
 import torch
 
-from . import primitives
+from . import instances, primitives
 from .errors import in_words
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
@@ -16,7 +14,7 @@ _MOST_NAMED = 3
 def _tensors_in_python():
     """One of each storage in memory."""
     found = {}
-    for tensor in [o for o in gc.get_objects() if type(o) in (torch.Tensor, torch.nn.Parameter)]:
+    for tensor in instances.of_exactly(torch.Tensor, torch.nn.Parameter):
         if tensor.device.type == "cpu" and tensor.layout == torch.strided:
             found[storage_of(tensor)._cdata] = tensor
     return found.values()

@@ -132,7 +132,8 @@ class Budget:
         if self._last_report is not None:
             return self._last_report
         return report_of(self.peak, self.steps, self.divergences, self._runner.outgrown,
-                         self._known_plans, self._beside.kept_by_kernels)
+                         self._known_plans,
+                         self._beside.kept_by_kernels + max(0, self._reactive.kept_by_kernels))
 
     def export(self, path):
         """Writes the plan that ran last: .html a page, .json a trace for Perfetto, .svg a picture,

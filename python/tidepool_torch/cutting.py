@@ -7,13 +7,13 @@ has, and ends behind the optimizer's step(): with gradient accumulation all micr
 from __future__ import annotations
 
 import contextlib
-import gc
 import threading
 import weakref
 
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
+from . import instances
 from .beside import storages_in_python
 from .compat import on_optimizer_step
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError
@@ -278,8 +278,7 @@ def _roots(rank):
     """Modules that have one of the ranked parameters and are part of no other such module, by the
     first parameter that they have."""
     found = {}
-    # By type: isinstance() asks objects for their class, which some answer with work.
-    for module in [m for m in gc.get_objects() if issubclass(type(m), torch.nn.Module)]:
+    for module in instances.of_any(torch.nn.Module):
         ranks = [rank[id(p)] for p in module.parameters() if id(p) in rank]
         if ranks:
             found[id(module)] = (min(ranks), module)

@@ -53,6 +53,7 @@ class Reactive:
         self.min_bytes = min_bytes
         self.short = 0  # most bytes that were missing for an op
         self.learns = False  # whether what kernels keep for good shows in these calls
+        self.kept_by_kernels = 0  # what did
         self.recorder = None
         self._candidates = collections.OrderedDict()  # _cdata -> _Candidate, longest unused first
         self._stay = {}  # _cdata -> reference: never moved in this step
@@ -95,7 +96,9 @@ class Reactive:
         made = calls.tensors_out(out)
         if before is not None:
             kept = counts.live() - _bytes_of(tensors + made) - before
-            self.base += kept if abs(kept) >= _KEPT_BY_KERNEL else 0
+            if abs(kept) >= _KEPT_BY_KERNEL:
+                self.base += kept
+                self.kept_by_kernels += kept
         # Averages of weights and buckets are none of a forward pass: nothing there needs a gradient.
         if (self.budget is None and torch.is_grad_enabled()
                 and any(t.requires_grad for t in tensors)):

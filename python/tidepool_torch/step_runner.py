@@ -143,6 +143,7 @@ class StepRunner:
     def _look_beside(self, of_step=()):
         self._beside.look_again(self._storages.is_away, of_step)
         self.base = self._beside.base
+        self._reactive.kept_by_kernels = 0  # that look found them all
 
     def _needs_nothing(self):
         """Whether the one plan there is leaves all where it is: then no op need be looked at."""

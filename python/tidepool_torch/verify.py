@@ -2,13 +2,13 @@
 
 import ctypes
 import dataclasses
-import gc
 import random
 import struct
 import sys
 
 import torch
 
+from . import instances
 from .errors import TidepoolError
 from .primitives import storage_of
 from .ranks import local
@@ -149,9 +149,8 @@ _Scheduler = (getattr(torch.optim.lr_scheduler, "LRScheduler", None)
 def _schedulers_of(optimizers):
     """Nothing leads from an optimizer to them."""
     known = {id(o) for o in optimizers}
-    return [o for o in gc.get_objects()
-            if issubclass(type(o), _Scheduler)
-            and id(getattr(o, "optimizer", None)) in known]
+    return [o for o in instances.of_any(_Scheduler)
+            if id(getattr(o, "optimizer", None)) in known]
 
 
 def _forget_new(state, before):
