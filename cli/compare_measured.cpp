@@ -10,6 +10,7 @@
 #include "context.h"
 #include "job/device_kind.h"
 #include "lower/overhead.h"
+#include "measured_json.h"
 #include "planners/registry.h"
 #include "terminal.h"
 #include "train/measured_plans.h"
@@ -56,9 +57,7 @@ void add_measured(Json& json, const ComparisonRow& r) {
   json["least_measured_ms"] = measured ? Json(to_ms(r.least_measured)) : Json(nullptr);
   json["most_measured_ms"] = measured ? Json(to_ms(r.most_measured)) : Json(nullptr);
   json["measured_iterations"] = r.measured_iterations;
-  json["prediction_error"] = measured ? Json(prediction_error(r).share) : Json(nullptr);
-  json["prediction_error_low"] = measured ? Json(prediction_error(r).low) : Json(nullptr);
-  json["prediction_error_high"] = measured ? Json(prediction_error(r).high) : Json(nullptr);
+  add_share(json, "prediction_error", measured ? std::optional(prediction_error(r)) : std::nullopt);
 }
 
 Result<void> check_measurable(const SubjectSpec& s) {

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "learning_report.h"
 #include "lower/overhead.h"
+#include "measured_json.h"
 #include "memory_report.h"
 #include "option_names.h"
 #include "planning/make_plan.h"
@@ -20,13 +21,6 @@ namespace tidepool::cli {
 namespace {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
-/// Adds the least and the most that it may be, too.
-void add_share(Json& out, const std::string& name, const std::optional<MeasuredShare>& measured) {
-  out[name] = measured ? Json(measured->share) : Json(nullptr);
-  out[name + "_low"] = measured ? Json(measured->low) : Json(nullptr);
-  out[name + "_high"] = measured ? Json(measured->high) : Json(nullptr);
-}
 
 /// A time that 0 stands for "not measured" in.
 Json ms_or_null(Nanos time) { return time.count() > 0 ? Json(to_ms(time)) : Json(nullptr); }

@@ -5,6 +5,7 @@
 #include "base/counted.h"
 #include "base/json.h"
 #include "lower/overhead.h"
+#include "measured_json.h"
 #include "memory_report.h"
 #include "option_names.h"
 #include "terminal.h"
@@ -45,45 +46,44 @@ void print_plan_found(const TransparentReport& r) {
 Json to_json(const TrainingSpec& spec, const TransparentReport& r) {
   const SessionReport& s = r.session;
   const bool compared = r.baseline && r.baseline->identical;
-  const auto overhead = overhead_of(r);
-  return {{"schema", 1},
-          {"model", spec.job.model},
-          {"batch", spec.job.batch},
-          {"device", r.device},
-          {"data", r.data},
-          {"threads", r.threads},
-          {"planner", spec.planner.name},
-          {"transparent", true},
-          {"link_bytes_per_second",
-           r.memory ? Json(nullptr) : Json(r.machine.to_away().bytes_per_second)},
-          {"budget_bytes", r.budget},
-          {"unlimited_peak_bytes", r.unlimited_peak},
-          {"arena_peak_bytes", s.device_peak},
-          {"iterations", r.iterations},
-          {"planned_iterations", r.planned_iterations},
-          {"planned_share", r.planned_share()},
-          {"first_planned_iteration", r.first_planned > 0 ? Json(r.first_planned) : Json(nullptr)},
-          {"patterns", s.patterns},
-          {"iteration_calls", s.iteration_calls},
-          {"left_plans", s.left_plans},
-          {"planned_ops", s.planned_ops},
-          {"reactive_ops", s.reactive_ops},
-          {"why_no_plan",
-           s.why_no_plan.empty() ? Json(nullptr) : Json(with_option_names(s.why_no_plan))},
-          {"unplanned_ms", measured_ms(r.unplanned)},
-          {"planned_ms", measured_ms(r.planned.median)},
-          {"overhead", overhead ? Json(overhead->share) : Json(nullptr)},
-          {"overhead_low", overhead ? Json(overhead->low) : Json(nullptr)},
-          {"overhead_high", overhead ? Json(overhead->high) : Json(nullptr)},
-          {"predicted_ms", measured_ms(s.predicted)},
-          {"planning_ms", to_ms(r.planning)},
-          {"stalled_ms", to_ms(s.stalled)},
-          {"moved_bytes", s.moved},
-          {"unlimited_ms", r.baseline ? measured_ms(r.baseline->time.median) : Json(nullptr)},
-          {"memory", memory_json(r.memory, r.file)},
-          {"losses", r.losses},
-          {"state_crc32", r.state_crc32},
-          {"identical", compared ? Json(*r.baseline->identical) : Json(nullptr)}};
+  Json out = {
+      {"schema", 1},
+      {"model", spec.job.model},
+      {"batch", spec.job.batch},
+      {"device", r.device},
+      {"data", r.data},
+      {"threads", r.threads},
+      {"planner", spec.planner.name},
+      {"transparent", true},
+      {"link_bytes_per_second",
+       r.memory ? Json(nullptr) : Json(r.machine.to_away().bytes_per_second)},
+      {"budget_bytes", r.budget},
+      {"unlimited_peak_bytes", r.unlimited_peak},
+      {"arena_peak_bytes", s.device_peak},
+      {"iterations", r.iterations},
+      {"planned_iterations", r.planned_iterations},
+      {"planned_share", r.planned_share()},
+      {"first_planned_iteration", r.first_planned > 0 ? Json(r.first_planned) : Json(nullptr)},
+      {"patterns", s.patterns},
+      {"iteration_calls", s.iteration_calls},
+      {"left_plans", s.left_plans},
+      {"planned_ops", s.planned_ops},
+      {"reactive_ops", s.reactive_ops},
+      {"why_no_plan",
+       s.why_no_plan.empty() ? Json(nullptr) : Json(with_option_names(s.why_no_plan))},
+      {"unplanned_ms", measured_ms(r.unplanned)},
+      {"planned_ms", measured_ms(r.planned.median)},
+      {"predicted_ms", measured_ms(s.predicted)},
+      {"planning_ms", to_ms(r.planning)},
+      {"stalled_ms", to_ms(s.stalled)},
+      {"moved_bytes", s.moved},
+      {"unlimited_ms", r.baseline ? measured_ms(r.baseline->time.median) : Json(nullptr)},
+      {"memory", memory_json(r.memory, r.file)},
+      {"losses", r.losses},
+      {"state_crc32", r.state_crc32},
+      {"identical", compared ? Json(*r.baseline->identical) : Json(nullptr)}};
+  add_share(out, "overhead", overhead_of(r));
+  return out;
 }
 
 void print_report(const TrainingSpec& spec, const TransparentReport& r) {

@@ -18,15 +18,23 @@ double overhead(Nanos iteration, Nanos unlimited) {
          static_cast<double>(unlimited.count());
 }
 
-bool MeasuredShare::busy() const { return high - low > std::max(std::abs(share), kQuietMachine); }
+namespace {
+
+constexpr std::size_t kFew = 3;  // of fewer there is no spread
+
+}  // namespace
+
+std::string_view MeasuredShare::noise() const {
+  if (count < kFew) return "too few iterations";
+  return high - low > std::max(std::abs(share), kQuietMachine) ? "busy machine" : "";
+}
 
 std::string MeasuredShare::text() const {
-  constexpr std::size_t kFew = 3;  // of fewer there is no spread
   if (count < kFew) {
     return fmt::format("{:.1f} % (of {}: too few to tell it from noise)", 100 * share, count);
   }
   return fmt::format("{:.1f} % ({:.1f} to {:.1f}{})", 100 * share, 100 * low, 100 * high,
-                     busy() ? ": busy machine" : "");
+                     noise().empty() ? "" : fmt::format(": {}", noise()));
 }
 
 MeasuredShare measured_overhead(const Spread& iteration, const Spread& unlimited) {

@@ -32,8 +32,9 @@ struct MeasuredShare {
   double high = 0;
   std::size_t count = 0;  ///< iterations, the fewer of two
 
-  /// More is left open than is shown.
-  [[nodiscard]] bool busy() const;
+  /// "busy machine" where more is left open than is shown, "too few iterations" where there is no
+  /// spread to tell that from; else empty.
+  [[nodiscard]] std::string_view noise() const;
   /// "12.3 % (10.1 to 14.6)", or "-17.6 % (-41.0 to 9.3: busy machine)".
   [[nodiscard]] std::string text() const;
 };
