@@ -128,6 +128,16 @@ def test_verify_before_the_first_step():
     budget.close()
 
 
+def test_verify_of_steps_without_a_plan_says_that_it_says_nothing():
+    training = models.make(models.tiny_gpt)
+    budget = fit(training)
+    batch = training.batch(0)
+    verdict = budget.verify(lambda: body(training, [batch], STYLE), steps=1)
+    assert verdict and verdict.planned_steps == 0
+    assert "says nothing of a plan. Next: verify() behind the first planned step" in str(verdict)
+    budget.close()
+
+
 def test_verify_finds_a_step_that_is_not_the_same_twice():
     training, budget = trained(models.tiny_gpt)
     batch = training.batch(70)

@@ -29,6 +29,9 @@ class Verdict:
         if self.differs:
             return (f"{len(self.differs)} differ after {self.steps} steps: "
                     + ", ".join(self.differs[:8]))
+        if self.planned_steps == 0:
+            return (f"the same bits after {self.steps} steps, none of them planned: this says nothing "
+                    "of a plan. Next: verify() behind the first planned step")
         return f"the same bits after {self.steps} steps, {self.planned_steps} of them planned"
 
 

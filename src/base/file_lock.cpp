@@ -24,6 +24,13 @@ bool has_name(int file, const std::string& name) {
          open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
+/// Whether somebody else's file has the name of a lock.
+bool is_foreign(int file, const std::string& content) {
+  struct stat open {};
+  const bool regular = ::fstat(file, &open) == 0 && S_ISREG(open.st_mode);
+  return !regular || (!content.empty() && !content.starts_with(kStart));
+}
+
 std::string content_of(int file) {
   char buffer[64];
   const ssize_t got = ::pread(file, buffer, sizeof buffer, 0);
@@ -55,7 +62,7 @@ Result<FileLock> FileLock::take(const std::string& path) {
     }
     FileLock lock(name, file);
     const std::string content = content_of(file);
-    if (!content.empty() && !content.starts_with(kStart)) {
+    if (is_foreign(file, content)) {
       ::close(std::exchange(lock.file_, -1));
       return fail(ErrorCode::runtime, fmt::format("{}: exists and is no lock of tidepool's", name));
     }

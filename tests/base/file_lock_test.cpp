@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <optional>
@@ -53,6 +54,16 @@ TEST(FileLock, AFileOfItsNameThatIsNoneStays) {
   ASSERT_FALSE(lock);
   EXPECT_THAT(lock.error().message, HasSubstr("exists and is no lock"));
   EXPECT_EQ(testing::content_of(path + ".lock"), "years of work");
+}
+
+TEST(FileLock, APipeOfItsNameStays) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("keep.ckpt");
+  ASSERT_EQ(::mkfifo((path + ".lock").c_str(), 0600), 0);
+  const auto lock = FileLock::take(path);
+  ASSERT_FALSE(lock);
+  EXPECT_THAT(lock.error().message, HasSubstr("exists and is no lock"));
+  EXPECT_TRUE(std::filesystem::is_fifo(path + ".lock"));
 }
 
 }  // namespace
