@@ -82,6 +82,14 @@ std::string with_dashes(std::string_view field) {
   return name;
 }
 
+/// Whether that is what the record's option is called. Every start of the program asks it often.
+bool is_named(const OptionRecord& record, std::string_view name) {
+  if (!record.option.empty()) return record.option == name;
+  return std::ranges::equal(record.name, name, [](char of_field, char of_option) {
+    return (of_field == '_' ? '-' : of_field) == of_option;
+  });
+}
+
 /// Null: there is none.
 template <class Predicate>
 const OptionRecord* find_record(const Predicate& is_it) {
@@ -119,8 +127,8 @@ std::string option_name(const OptionRecord& record) {
 }
 
 std::optional<OptionPlace> option_place(std::string_view name) {
-  if (const OptionRecord* record = find_record(
-          [&](const OptionRecord& each) { return option_name(each).substr(2) == name; })) {
+  if (const OptionRecord* record =
+          find_record([&](const OptionRecord& each) { return is_named(each, name); })) {
     return OptionPlace{record->group, record->level};
   }
   const auto* const found = std::ranges::find(kShown, name, &Shown::name);
