@@ -19,7 +19,7 @@ using Eigen::VectorXd;
 
 /// Matern 5/2 of a matrix of squared distances.
 MatrixXd kernel(const MatrixXd& squared, double length) {
-  const auto r = (5.0 * squared.array()).sqrt() / length;
+  const Eigen::ArrayXXd r = (5.0 * squared.array()).sqrt() / length;  // once, not at each use
   return ((1.0 + r + r.square() / 3.0) * (-r).exp()).matrix();
 }
 
