@@ -232,11 +232,14 @@ class AutoRun {
     return to_seconds(Clock::now() - begun_) / to_seconds(options_.time_limit);
   }
 
-  /// Of planners that choose a sub-batch themselves.
+  /// Of planners that choose a sub-batch themselves. That of keeping everything is tried anyway.
   std::vector<std::unique_ptr<OthersPlan>> plans_of_others() {
     std::vector<std::unique_ptr<OthersPlan>> all;
     for (const PlannerInfo& info : planner_list()) {
-      if (!info.chooses_sub_batch || !info.seeds_searches || context_.stopped()) continue;
+      if (!info.chooses_sub_batch || !info.seeds_searches || info.keeps_everything ||
+          context_.stopped()) {
+        continue;
+      }
       auto& other = all.emplace_back(std::make_unique<OthersPlan>());
       other->planner = &info;
       other->options = part_of_limit(kOtherSize);

@@ -39,7 +39,7 @@ TEST(Starts, WhereThereIsNoTimeAreTwo) {
 
 TEST(Starts, OfOtherSubBatchesComeFromThoseThatChooseThem) {
   EXPECT_THAT(names_of([](const PlannerInfo& info) {
-                return info.seeds_searches && info.chooses_sub_batch;
+                return info.seeds_searches && info.chooses_sub_batch && !info.keeps_everything;
               }),
               ElementsAre("modnn", "vdnn-plus", "vdnn-plus-live"));
 }
