@@ -201,7 +201,7 @@ echo '{"schema": 1}' > "$4/cuda.json\"""")
 
     def hangs(self, program, word, code=1):
         """With this program hanging, the check ends, says so, and leaves nothing running."""
-        self.limits(start=10, python=10, kill=1, test=25, bench=25, last=25, least=5)
+        self.limits(start=5, python=5, kill=1, test=5, bench=5, last=5, least=5)
         self.program(program, also=HANGS)
         try:
             done = self.check()
@@ -215,19 +215,19 @@ echo '{"schema": 1}' > "$4/cuda.json\"""")
         self.assertFalse(still)
 
     def test_tidepool_may_hang(self):
-        self.hangs("bin/tidepool", "does not start: no end within 10 s")
+        self.hangs("bin/tidepool", "does not start: no end within 5 s")
 
     def test_a_build_may_hang_when_one_is_picked(self):
         self.two_builds(GPU, GPU)
-        self.hangs("cuda13/tidepool", "cuda13/tidepool machines: no end within 10 s")
+        self.hangs("cuda13/tidepool", "cuda13/tidepool machines: no end within 5 s")
 
     def test_nvidia_smi_may_hang(self):
         self.programs("bin", NO_GPU, SKIPPED, SKIPPED)
-        self.hangs("path/nvidia-smi", "nvidia-smi: no end within 10 s")
+        self.hangs("path/nvidia-smi", "nvidia-smi: no end within 5 s")
         self.assertEqual(self.json["gpu"], True)
 
     def test_python_may_hang(self):
-        self.hangs("path/python3", "python3 did not end within 10 s", code=0)
+        self.hangs("path/python3", "python3 did not end within 5 s", code=0)
 
     def test_tests_may_hang(self):
         self.hangs("bin/nn_cuda_test", "| kernel and training tests | no end after ")

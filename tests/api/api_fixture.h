@@ -44,8 +44,10 @@ inline Machine api_machine() {
   return machine;
 }
 
+inline Program api_program(std::uint64_t seed) { return random_program(seed, {5, 4096, 2}); }
+
 inline Handles handles_of(std::uint64_t seed) {
-  const std::string program = to_json(random_program(seed)).dump();
+  const std::string program = to_json(api_program(seed)).dump();
   const std::string machine = to_json(api_machine()).dump();
   tp_program* p = nullptr;
   tp_machine* m = nullptr;

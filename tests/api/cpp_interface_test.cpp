@@ -133,7 +133,8 @@ TEST(CppInterface, ErrorsSayWhatIsEnough) {
     EXPECT_EQ(error.status(), TP_INFEASIBLE);
     EXPECT_EQ(error.smallest(), program.needs(machine).floor);
     EXPECT_EQ(program.name(tp::Op{error.op()}), "backward");
-    const tp::Plan plan = tp::make_plan(program, machine, {.device = error.smallest()});
+    const tp::Plan plan =
+        tp::make_plan(program, machine, {.device = error.smallest()}, {.evaluation_limit = 50});
     EXPECT_LE(plan.info().device_bytes, error.smallest());
     EXPECT_GT(plan.info().swapped_out + plan.info().copied_in, 0);
   }
@@ -142,8 +143,8 @@ TEST(CppInterface, ErrorsSayWhatIsEnough) {
 
 TEST(CppInterface, ABoundIsFoundByThePartThatIsLoadedForIt) {
   const auto machine = tp::Machine::preset("gtx1080ti");
-  const tp::Plan plan =
-      tp::make_plan(two_layers().build(), machine, {.device = 150 << 20}, {.prove_gap = true});
+  const tp::Plan plan = tp::make_plan(two_layers().build(), machine, {.device = 150 << 20},
+                                      {.evaluation_limit = 50, .prove_gap = true});
   EXPECT_GE(plan.info().bound, plan.info().unlimited) << plan.info().notes;
   EXPECT_LE(plan.info().bound, plan.info().time);
 }
@@ -164,8 +165,8 @@ TEST(CppInterface, WhatProgressThrowsIsThrownAgain) {
 }
 
 TEST(CppInterface, DecisionsAndPicturesOfAPlan) {
-  const tp::Plan plan =
-      tp::make_plan(two_layers().build(), tp::Machine::preset("gtx1080ti"), {.device = 150 << 20});
+  const tp::Plan plan = tp::make_plan(two_layers().build(), tp::Machine::preset("gtx1080ti"),
+                                      {.device = 150 << 20}, {.evaluation_limit = 50});
   bool away = false;
   for (const tp::Decision& d : plan.decisions()) away |= d.choice != tp::Choice::keep;
   EXPECT_TRUE(away);

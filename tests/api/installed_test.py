@@ -121,6 +121,7 @@ def by_package(folder, prefix, names):
             target = f"example_{pathlib.Path(example_file).stem}"
             lists += f"add_executable({target} {SOURCE}/examples/{example_file})\n"
             lists += f"target_link_libraries({target} Tidepool::session)\n"
+            lists += f"target_compile_options({target} PRIVATE -O2)\n"  # it computes itself
             lists += f"set_target_properties({target} PROPERTIES C_STANDARD 99)\n"
     (folder / "CMakeLists.txt").write_text(lists, encoding="utf-8")
     run("cmake", "-G", "Ninja", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}",

@@ -56,7 +56,7 @@ TEST(SamePlans, TwoHundredRandomPrograms) {
     const tp_status status =
         tp_plan_make(h.program.get(), h.machine.get(), &budget, &options, &made);
     const PlanHandle plan(made);
-    const auto expected = internal_text(random_program(seed), api_machine(), device, planner, seed);
+    const auto expected = internal_text(api_program(seed), api_machine(), device, planner, seed);
     ASSERT_EQ(status == TP_OK, expected.has_value()) << seed << ": " << last_error().message;
     if (!expected) {
       EXPECT_EQ(status, TP_INFEASIBLE) << last_error().message;
@@ -180,7 +180,7 @@ TEST(SamePlans, BothInterfacesPlanAlike) {
   const PlanHandle plan = planned(h, 0.6);
   tp::PlanOptions options;
   options.evaluation_limit = 50;
-  const auto program = tp::Program::read(to_json(random_program(4)).dump());
+  const auto program = tp::Program::read(to_json(api_program(4)).dump());
   const auto machine = tp::Machine::read(to_json(api_machine()).dump());
   const tp::Plan other =
       tp::make_plan(program, machine, {.device = share_of_peak(h, 0.6)}, options);

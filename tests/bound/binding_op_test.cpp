@@ -59,7 +59,7 @@ TEST(BindingOp, IsMostlyNoMoreThanTheFluidBound) {
   const std::uint64_t programs = testing::attacks(200);
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
     SCOPED_TRACE(seed);
-    const Program program = seed % 2 == 0 ? testing::random_program(seed, {4, 4096, 2})
+    const Program program = seed % 2 == 0 ? testing::random_program(seed, {2, 4096, 2})
                                           : testing::odd_program(seed, testing::HostUse::plain);
     const Machine machine = testing::random_machine(seed);
     const AccessIndex index(program);

@@ -441,7 +441,7 @@ TEST(FluidLeastLoad, CountsOnlyStallsBeyondThoseWithoutABudget) {
 TEST(FluidLeastLoad, IsWhereTheOverheadBegins) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
-    const Program program = testing::random_program(seed, {4, 4096, 2});
+    const Program program = testing::random_program(seed, {3, 4096, 2});
     const Machine machine = testing::random_machine(seed);
     const AccessIndex index(program);
     const auto algorithms = least_workspace_algorithms(program);

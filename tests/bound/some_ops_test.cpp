@@ -15,8 +15,8 @@ namespace {
 /// Layers, or ops at random: of no time, on the host, with updates there and late releases.
 Program program_of(std::uint64_t seed) {
   Random random(seed ^ 0x50feULL);
-  if (seed % 3 == 0) return testing::random_program(seed, {4, 4096, 2});
-  const testing::OddShape shape{4 + random.below(8), 10 + random.below(40), random.below(2) == 0};
+  if (seed % 3 == 0) return testing::random_program(seed, {3, 4096, 2});
+  const testing::OddShape shape{4 + random.below(8), 8 + random.below(18), random.below(2) == 0};
   const auto host = seed % 3 == 1 ? testing::HostUse::plain : testing::HostUse::none;
   Program p = testing::odd_program(seed, host, shape);
   for (Tensor& t : p.tensors) t.bytes *= random.below(3) == 0 ? 1 : 64;
@@ -90,9 +90,8 @@ TEST(SomeOps, IsNeverAboveTheFluidBoundAndIsItWhereComplete) {
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
     SCOPED_TRACE(seed);
     const Drawn drawn(seed);
-    const FluidBound all = fluid_bound(drawn.problem(), drawn.limit);
     const Bytes limit = align_up(drawn.limit, drawn.machine.alignment());
-    if (!all.feasible || drawn.load.peak <= limit) continue;
+    if (drawn.load.peak <= limit) continue;
     const SomeOpsBound some = some_ops_bound(drawn.problem(), drawn.limit, {});
     EXPECT_FALSE(some.stopped);
     EXPECT_LE(static_cast<double>(some.overhead.count()), optimum(drawn, drawn.problem()));
@@ -124,8 +123,8 @@ TEST(SomeOps, AnyOpsAndAnyMergingAreBelowTheFluidBound) {
     if (drawn.load.peak <= drawn.limit) continue;
     const Bytes host = seed % 5 == 0 ? drawn.load.peak / 2 : 0;
     const FluidProblem problem = drawn.problem(host);
-    const FluidBound all = fluid_bound(problem, drawn.limit);
-    if (!all.feasible) continue;
+    // Only the host may hold too little.
+    if (host > 0 && !fluid_bound(problem, drawn.limit).feasible) continue;
     Random random(seed ^ 0x3e6ULL);
     std::vector<char> asked;
     const std::uint64_t one_in = 1 + random.below(6);

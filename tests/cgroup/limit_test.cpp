@@ -86,7 +86,7 @@ std::ptrdiff_t plans_that_ran(const Json& training) {
 TEST_F(Limit, HoldsWhilePlansTakeTurns) {
   make(120 * kMiB);
   if (IsSkipped()) return;
-  const Arguments all = training("vgg11", "8", {"--iterations", "30"});
+  const Arguments all = training("vgg11", "8", {"--iterations", "16"});
   Json inside;
   // On a busy machine it may be that no other plan seems worth a trial.
   constexpr int kMost = 4;

@@ -31,7 +31,7 @@ class TransparentLimit : public Limit {
 };
 
 TEST_F(TransparentLimit, Vgg16IsIdenticalWhereUnlimitedTrainingIsKilled) {
-  const Arguments all = expect_trained_inside("vgg16", "8", 144 * kMiB);
+  const Arguments all = expect_trained_inside("vgg16", "2", 144 * kMiB);
   if (IsSkipped()) return;
   const Finished killed = group().run(unlimited(all));
   EXPECT_EQ(killed.signal, SIGKILL) << killed.out << killed.err;
@@ -39,11 +39,11 @@ TEST_F(TransparentLimit, Vgg16IsIdenticalWhereUnlimitedTrainingIsKilled) {
 }
 
 TEST_F(TransparentLimit, ResNetIsIdentical) {
-  expect_trained_inside("resnet18-cifar", "4", 144 * kMiB);
+  expect_trained_inside("resnet18-cifar", "2", 120 * kMiB);
 }
 
 TEST_F(TransparentLimit, TransformerIsIdentical) {
-  expect_trained_inside("transformer", "32", 144 * kMiB);
+  expect_trained_inside("transformer", "8", 88 * kMiB);
 }
 
 TEST_F(TransparentLimit, UNetIsIdentical) { expect_trained_inside("unet", "2", 240 * kMiB); }

@@ -93,14 +93,14 @@ TEST_F(Cli, ATrainingWithBranchesLearnsFashionMnist) {
     GTEST_SKIP() << "Debian's dataset-fashion-mnist is not installed";
   }
   const Json j = success(
-      train_branches({"--batch", "50", "--budget", "60%", "--iterations", "120", "--verify"}));
+      train_branches({"--batch", "20", "--budget", "60%", "--iterations", "110", "--verify"}));
   EXPECT_EQ(j["identical"], true);
   const auto losses = j["losses"].get<std::vector<double>>();
-  ASSERT_EQ(losses.size(), 120U);
+  ASSERT_EQ(losses.size(), 110U);
   const auto mean = [&](std::ptrdiff_t from) {
     return std::accumulate(losses.begin() + from, losses.begin() + from + 10, 0.0) / 10;
   };
-  EXPECT_LT(mean(110), 0.7 * mean(0));
+  EXPECT_LT(mean(100), 0.7 * mean(0));
 }
 
 }  // namespace

@@ -279,10 +279,10 @@ TEST_F(CacheTest, TheGapIsThatOfThePlanWhereverThePlanIsFrom) {
   for (int tries = 0; tries < 5 && !same; ++tries) {
     std::filesystem::remove_all(folder_.path() / "cache");
     same = true;
-    const Json planned = gap_of(epochs("1", {"--no-trials"}));
+    const Json planned = gap_of(testing::with_gap(epochs("1", {"--no-trials"})));
     const std::string file = cached("plan-").at(0);
     const Json bound = success({"bound", "--plan", file});
-    const Json from_cache = gap_of(epochs("1", {"--no-trials"}));
+    const Json from_cache = gap_of(testing::with_gap(epochs("1", {"--no-trials"})));
     EXPECT_EQ(from_cache["plan_from"], "cache");
     const std::string copy = folder_.file("plan.json");
     std::filesystem::copy_file(file, copy, std::filesystem::copy_options::overwrite_existing);

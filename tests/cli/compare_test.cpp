@@ -29,8 +29,8 @@ class CompareTest : public testing::Cli {
 };
 
 TEST_F(CompareTest, ASweepIsNeverSlowerWithMoreMemory) {
-  const Json j = success(tiny("compare", {"--sweep", "90%,40%,60%,100%", "--planners",
-                                          "autoswap,tide,none", "--time-limit", "0.2"}));
+  const Json j = success(testing::with_gap(
+      tiny("compare", {"--sweep", "90%,40%,60%,100%", "--planners", "autoswap,tide,none"})));
   ASSERT_EQ(j["rows"].size(), 12U);
   std::map<std::string, double> last;
   std::map<std::pair<std::int64_t, std::string>, double> times;
@@ -124,8 +124,8 @@ TEST_F(CompareTest, PlansInTheMemoryOfTheProcessAreMeasuredToo) {
 }
 
 TEST_F(CompareTest, WhereEverythingFitsThereIsNoGapAndLongNamesHaveRoom) {
-  const Arguments arguments = tiny("compare", {"--budget", "150%", "--planners",
-                                               "autoswap-published,none", "--time-limit", "1"});
+  const Arguments arguments =
+      tiny("compare", {"--budget", "150%", "--planners", "autoswap-published,none"});
   const Json again = success(arguments);
   for (const Json& row : again["rows"]) EXPECT_EQ(row["optimality_gap"], 0.0);
   const testing::Finished text = tidepool(arguments);
@@ -146,8 +146,8 @@ TEST_F(CompareTest, WhereEverythingFitsThereIsNoGapAndLongNamesHaveRoom) {
 
 TEST_F(CompareTest, ThePlotShowsEveryRowOverTheBound) {
   const std::string plot = folder_.file("curve.svg");
-  const Json j = success(tiny("compare", {"--sweep", "40%,60%", "--planners", "autoswap,none",
-                                          "--time-limit", "1s", "--plot", plot}));
+  const Json j = success(
+      tiny("compare", {"--sweep", "40%,60%", "--planners", "autoswap,none", "--plot", plot}));
   EXPECT_EQ(j["plot"], plot);
   for (const Json& row : j["rows"]) EXPECT_FALSE(row["least_overhead"].is_null());
   const auto svg = read_file(plot);
@@ -324,8 +324,8 @@ TEST_F(CompareTest, RowsSayWhetherTheBoundWasStopped) {
   EXPECT_GE(row["optimality_gap"], 0);
   EXPECT_EQ(row["bound_stopped"], true);
   EXPECT_THAT(tidepool(compare).out, HasSubstr("more time (--time-limit) may prove more"));
-  const Json known =
-      success(tiny("compare", {"--budget", "50%", "--planners", "autoswap"}))["rows"][0];
+  const Json known = success(
+      testing::with_gap(tiny("compare", {"--budget", "50%", "--planners", "autoswap"})))["rows"][0];
   EXPECT_EQ(known["bound_stopped"], false);
 }
 
@@ -396,7 +396,8 @@ TEST_F(CompareTest, BoundOfAPlanJudgesThePlanAndNotWhatItsFileSaysOfIt) {
 TEST_F(CompareTest, AnInterruptEndsTheLinearProgram) {
   for (const char* command : {"bound", "compare"}) {
     const testing::Finished f =
-        tidepool({command, "resnet50-cifar", "--machine", "gtx1080ti", "--budget", "40%"},
+        tidepool({command, "resnet50-cifar", "--machine", "gtx1080ti", "--budget", "40%",
+                  "--time-limit", "10min"},
                  [](pid_t process) {
                    testing::wait_until_catches(process, SIGINT);
                    std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -410,16 +411,16 @@ TEST_F(CompareTest, AnInterruptEndsTheLinearProgram) {
 TEST_F(CompareTest, ATrainingHasTheGapOfItsPlan) {
   const Arguments train{"train",  "tiny-vgg", "--batch",   "16", "--data",   "synthetic",
                         "--link", "500MB",    "--threads", "1",  "--budget", "50%"};
-  const Json j = success(train);
+  const Json j = success(testing::with_gap(train));
   // Copies of inputs may overlap; what share of an iteration they are depends on the kernels.
   EXPECT_GT(j["least_overhead"].get<double>(), -0.5);
   EXPECT_GE(j["optimality_gap"].get<double>(), -1e-9) << "nothing beats the bound";
-  const testing::Finished text = tidepool(train);
+  const testing::Finished text = tidepool(testing::with_gap(train));
   EXPECT_THAT(text.out, HasSubstr("\n  optimality gap ")) << text.err;
 
   Arguments unlimited = train;
   unlimited.back() = "100%";
-  EXPECT_LE(success(unlimited)["least_overhead"], 0.0);
+  EXPECT_LE(success(testing::with_gap(unlimited))["least_overhead"], 0.0);
 }
 
 TEST_F(CompareTest, TrainingInRoundsIsIdenticalInsideABudget) {
@@ -435,9 +436,11 @@ TEST_F(CompareTest, TrainingInRoundsIsIdenticalInsideABudget) {
 }
 
 TEST_F(CompareTest, RandomStrategiesRecomputeAndStayIdentical) {
-  const Json j = success({"train", "tiny-resnet", "--batch", "16", "--data", "synthetic", "--link",
-                          "500MB", "--budget", "60%", "--iterations", "3", "--planner", "random",
-                          "--seed", "4", "--verify", "--evaluations", "40000"});
+  const Json j =
+      success({"train",     "tiny-resnet",  "--batch",  "16",  "--data",       "synthetic",
+               "--link",    "500MB",        "--budget", "60%", "--iterations", "3",
+               "--planner", "random",       "--seed",   "4",   "--verify",     "--evaluations",
+               "40000",     "--time-limit", "10min"});
   EXPECT_EQ(j["identical"], true);
   EXPECT_GT(j["recomputed_ops"], 0);
   EXPECT_GT(j["optimality_gap"], 0) << "the bound covers recomputation";

@@ -66,13 +66,26 @@ void add_unless(Words& words, const std::string& option, const std::string& valu
   if (!has(words, option)) words.insert(words.end(), {option, value});
 }
 
-/// The same command on a small network, in seconds.
+void set(Words& words, const std::string& option, const std::string& value) {
+  add_unless(words, option, value);
+  *(std::ranges::find(words, option) + 1) = value;
+}
+
+Words without(Words words, const std::map<std::string, int>& options) {
+  for (const auto& [option, values] : options) {
+    const auto found = std::ranges::find(words, option);
+    if (found != words.end()) words.erase(found, found + 1 + values);
+  }
+  return words;
+}
+
+/// The same command on a small network, in seconds. Epochs are of all samples: those that nothing
+/// goes on from are a few iterations.
 Words small(Words words) {
   static const std::map<std::string, std::string> kSmall{{"transformer", "tiny-transformer"},
                                                          {"vgg11", "tiny-vgg"},
                                                          {"char-lstm", "tiny-lstm"},
                                                          {"500", "5"},
-                                                         {"20000", "200"},
                                                          {"20%..100%:10%", "50%..100%:50%"}};
   const bool trains = words.front() == "train";
   for (std::string& word : words) {
@@ -81,29 +94,24 @@ Words small(Words words) {
   }
   if (trains) {
     if (!has(words, "--plan")) add_unless(words, "--data", "synthetic");
-    if (has(words, "--epochs")) {
-      add_unless(words, "--batch", "100");
-      *(std::ranges::find(words, "--batch") + 1) = "2000";
+    if (has(words, "--checkpoint") || has(words, "--resume")) {
+      set(words, "--batch", "2000");
       words.emplace_back("--no-evaluate");
     } else {
+      words = without(words, {{"--epochs", 1}});
       add_unless(words, "--iterations", "2");
     }
     add_unless(words, "--link", "2GB");
   }
-  const bool searches = words.front() == "plan" || trains;
-  if (searches && !has(words, "--plan") && !has(words, "--time-limit"))
-    add_unless(words, "--evaluations", "200");
-  if (words.front() == "compare" || words.front() == "fit") {
-    add_unless(words, "--time-limit", "50ms");
+  const bool searches =
+      trains || words.front() == "plan" || words.front() == "compare" || words.front() == "fit";
+  if (searches && !has(words, "--plan")) {
+    words = without(words, {{"--time-limit", 1}});
+    set(words, "--evaluations", "20");
   }
-  if (words.front() == "fit") add_unless(words, "--resolution", "50%");
-  return words;
-}
-
-Words without(Words words, const std::map<std::string, int>& options) {
-  for (const auto& [option, values] : options) {
-    const auto found = std::ranges::find(words, option);
-    if (found != words.end()) words.erase(found, found + 1 + values);
+  if (words.front() == "fit") {
+    add_unless(words, "--resolution", "50%");
+    add_unless(words, "--most-batch", "64");
   }
   return words;
 }

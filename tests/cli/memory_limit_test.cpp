@@ -14,8 +14,10 @@ using Arguments = std::vector<std::string>;
 class MemoryLimitTest : public testing::Cli {
  protected:
   static Arguments mlp(Arguments more) {
-    Arguments a{TIDEPOOL_BINARY, "train",     "mlp", "--data",       "synthetic", "--link",
-                "10GB",          "--threads", "1",   "--iterations", "1",         "--no-cache"};
+    Arguments a{
+        TIDEPOOL_BINARY, "train", "mlp",          "--data", "synthetic",  "--link",        "10GB",
+        "--threads",     "1",     "--iterations", "1",      "--no-cache", "--evaluations", "20",
+        "--time-limit",  "1ns"};
     a.insert(a.end(), more.begin(), more.end());
     return a;
   }
@@ -27,12 +29,12 @@ class MemoryLimitTest : public testing::Cli {
     return testing::run_process(std::move(arguments));
   }
 
-  /// The least limit within which a run ends well, to a MiB.
+  /// The least limit within which a run ends well, to 8 MiB.
   static Bytes least_limit(const Arguments& arguments) {
     Bytes low = 0;
-    Bytes high = 4096 * kMiB;
+    Bytes high = 2048 * kMiB;
     EXPECT_EQ(run_within(high, arguments).exit_code, 0);
-    while (high - low > kMiB) {
+    while (high - low > 8 * kMiB) {
       const Bytes limit = (low + high) / 2;
       (run_within(limit, arguments).exit_code == 0 ? high : low) = limit;
     }
@@ -44,7 +46,7 @@ class MemoryLimitTest : public testing::Cli {
 /// budget finds no memory: above a small batch the first needs 56 MiB (what its planning takes
 /// depends on how its threads meet), the second 108; the limit lies between them.
 TEST_F(MemoryLimitTest, ABudgetTrainsABatchThatDoesNotFitTheMachine) {
-  const Bytes limit = least_limit(mlp({"--batch", "10"})) + 80 * kMiB;
+  const Bytes limit = least_limit(mlp({"--batch", "10"})) + 78 * kMiB;
   const Finished inside = run_within(
       limit, mlp({"--batch", "4000", "--sub-batch", "250", "--budget", "12MiB", "--json"}));
   ASSERT_EQ(inside.exit_code, 0) << inside.out << inside.err;

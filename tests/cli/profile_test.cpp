@@ -161,8 +161,8 @@ TEST_F(ProfileTest, EpochsAndPlansProfileInsideTheirBudgetToo) {
     EXPECT_LE(j["profile"]["arena_peak_bytes"], j["budget_bytes"]);
   }
   const auto trained = [&](const char* budget) {  // with workspaces not everything fits
-    return success(job("train", {"--epochs", "1", "--no-evaluate", "--budget", budget,
-                                 "--algorithms", "least-workspace"}));
+    return success(
+        job("train", {"--iterations", "4", "--budget", budget, "--algorithms", "least-workspace"}));
   };
   const Json inside = trained("45%");
   const Json kept = trained("150%");

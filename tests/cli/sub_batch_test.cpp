@@ -59,8 +59,8 @@ TEST_F(Cli, NoPlannerChoosesRoundsOrAlgorithmsUnlessItIsAskedTo) {
   for (const char* planner : {"auto", "modnn", "vdnn-plus", "vdnn-dyn", "superneurons"}) {
     for (const char* budget : {"45%", "70%", "200%"}) {
       SCOPED_TRACE(std::string(planner) + " in " + budget);
-      const Json made = success(on_preset("plan", {"--planner", planner, "--budget", budget,
-                                                   "--time-limit", "300ms", "--explain"}));
+      const Json made =
+          success(on_preset("plan", {"--planner", planner, "--budget", budget, "--explain"}));
       EXPECT_EQ(made["rounds"], 1);
       EXPECT_EQ(made["sub_batch_chosen"], false);
       EXPECT_EQ(made["other_algorithms"]["ops"], 0);
@@ -94,8 +94,8 @@ TEST_F(Cli, ABudgetThatNoRoundsMeetNamesTheBoundAndTheOp) {
       on_preset("plan", {"--planner", "autoswap", "--budget", "1KiB", "--sub-batch", "auto"}), 4,
       AllOf(HasSubstr("in rounds of any size"), HasSubstr("op '")));
   const std::string enough = error["smallest_feasible_bytes"].dump();
-  const Json planned = success(on_preset("plan", {"--planner", "autoswap", "--budget", enough,
-                                                  "--sub-batch", "auto", "--time-limit", "1s"}));
+  const Json planned = success(
+      on_preset("plan", {"--planner", "autoswap", "--budget", enough, "--sub-batch", "auto"}));
   EXPECT_LT(planned["sub_batch"], 40);
 }
 
@@ -182,8 +182,8 @@ TEST_F(Cli, BatchNormInRoundsSaysThatItChangesTraining) {
 
 TEST_F(Cli, APlanInChosenRoundsIsSavedAndTrainedWith) {
   const std::string path = folder_.file("plan.json");
-  const Json made = success(job("plan", {"--planner", "none", "--budget", "45%", "--sub-batch",
-                                         "auto", "--time-limit", "1s", "-o", path}));
+  const Json made = success(
+      job("plan", {"--planner", "none", "--budget", "45%", "--sub-batch", "auto", "-o", path}));
   EXPECT_GT(made["rounds"], 1);
   const Json trained = success(job("train", {"--plan", path, "--iterations", "2", "--verify"}));
   EXPECT_EQ(trained["sub_batch"], made["sub_batch"]);

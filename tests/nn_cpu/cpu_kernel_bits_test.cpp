@@ -29,67 +29,69 @@ std::vector<OpCase> cases() {
   return cases;
 }
 
-class CpuKernelBits : public ::testing::TestWithParam<int> {
- protected:
-  /// Calls `again(kernel, algorithm, run)` for every algorithm of every case and expects it to
-  /// give `run` the bits of a plain run.
-  template <class Again>
-  void expect_repeatable(int shift, Again again) {
-    for (const OpCase& c : cases()) {
-      SCOPED_TRACE(c.name);
-      const auto kernel = cpu_kernels(GetParam()).make(c.desc);
-      for (std::size_t a = 0; a < kernel->algorithms().size(); ++a) {
-        SCOPED_TRACE(kernel->algorithms()[a].name);
-        const OpRun first(c.desc, 1);
-        first.run(*kernel, static_cast<int>(a));
-        const OpRun second(c.desc, 1, shift);
-        again(*kernel, static_cast<int>(a), second);
+/// Runs an algorithm of a kernel once more, on the same values.
+using Again = void (*)(Kernel& kernel, int algorithm, const OpRun& run, int threads);
+
+/// Whatever OpenMP's own thread count is there: a kernel keeps to the number it was made with.
+template <int kAmbient>
+void on_another_thread(Kernel& kernel, int algorithm, const OpRun& run, int /*threads*/) {
+  std::thread([&] {
+    omp_set_num_threads(kAmbient);
+    run.run(kernel, algorithm);
+    EXPECT_EQ(omp_get_max_threads(), kAmbient);
+  }).join();
+}
+
+struct Way {
+  const char* name;
+  int shift;  ///< of addresses
+  Again again;
+};
+
+constexpr Way kWays[] = {
+    {"over another workspace content", 0,
+     [](Kernel& kernel, int algorithm, const OpRun& run, int) {
+       run.run(kernel, algorithm, 0x3f);
+     }},
+    {"at other addresses", 5,
+     [](Kernel& kernel, int algorithm, const OpRun& run, int) { run.run(kernel, algorithm); }},
+    {"on another thread", 0, on_another_thread<1>},
+    {"on another thread, where OpenMP has three", 0, on_another_thread<3>},
+    {"in a kernel made under another thread count of OpenMP", 0,
+     [](Kernel& kernel, int algorithm, const OpRun& run, int threads) {
+       const int ambient = omp_get_max_threads();
+       omp_set_num_threads(3 - threads);
+       const auto other = cpu_kernels(threads).make(run.desc());
+       EXPECT_EQ(other->algorithms()[static_cast<std::size_t>(algorithm)].workspace,
+                 kernel.algorithms()[static_cast<std::size_t>(algorithm)].workspace);
+       run.run(*other, algorithm);
+       omp_set_num_threads(ambient);
+     }},
+    {"in another kernel of the same op", 0,
+     [](Kernel&, int algorithm, const OpRun& run, int threads) {
+       run.run(*cpu_kernels(threads).make(run.desc()), algorithm);
+     }},
+};
+
+class CpuKernelBits : public ::testing::TestWithParam<int> {};
+
+TEST_P(CpuKernelBits, RepeatHoweverTheyRunAgain) {
+  const int threads = GetParam();
+  for (const OpCase& c : cases()) {
+    SCOPED_TRACE(c.name);
+    const auto kernel = cpu_kernels(threads).make(c.desc);
+    for (std::size_t a = 0; a < kernel->algorithms().size(); ++a) {
+      SCOPED_TRACE(kernel->algorithms()[a].name);
+      const OpRun first(c.desc, 1);
+      first.run(*kernel, static_cast<int>(a));
+      for (const Way& way : kWays) {
+        SCOPED_TRACE(way.name);
+        const OpRun second(c.desc, 1, way.shift);
+        way.again(*kernel, static_cast<int>(a), second, threads);
         expect_same_bits(second, first);
       }
     }
   }
-};
-
-TEST_P(CpuKernelBits, RepeatOverAnotherWorkspaceContent) {
-  expect_repeatable(
-      0, [](Kernel& kernel, int algorithm, const OpRun& run) { run.run(kernel, algorithm, 0x3f); });
-}
-
-TEST_P(CpuKernelBits, RepeatAtOtherAddresses) {
-  expect_repeatable(
-      5, [](Kernel& kernel, int algorithm, const OpRun& run) { run.run(kernel, algorithm); });
-}
-
-// Whatever OpenMP's own thread count is there: a kernel keeps to the number it was made with.
-TEST_P(CpuKernelBits, RepeatOnAnotherThread) {
-  for (const int ambient : {1, 3}) {
-    expect_repeatable(0, [&](Kernel& kernel, int algorithm, const OpRun& run) {
-      std::thread([&] {
-        omp_set_num_threads(ambient);
-        run.run(kernel, algorithm);
-        EXPECT_EQ(omp_get_max_threads(), ambient);
-      }).join();
-    });
-  }
-}
-
-TEST_P(CpuKernelBits, RepeatInAKernelMadeUnderAnotherThreadCountOfOpenMp) {
-  const int ambient = omp_get_max_threads();
-  expect_repeatable(0, [](Kernel& kernel, int algorithm, const OpRun& run) {
-    omp_set_num_threads(3 - GetParam());
-    const auto other = cpu_kernels(GetParam()).make(run.desc());
-    EXPECT_EQ(other->algorithms()[static_cast<std::size_t>(algorithm)].workspace,
-              kernel.algorithms()[static_cast<std::size_t>(algorithm)].workspace);
-    run.run(*other, algorithm);
-  });
-  omp_set_num_threads(ambient);
-}
-
-TEST_P(CpuKernelBits, RepeatInAnotherKernelOfTheSameOp) {
-  expect_repeatable(0, [](Kernel&, int algorithm, const OpRun& run) {
-    const auto other = cpu_kernels(GetParam()).make(run.desc());
-    run.run(*other, algorithm);
-  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, CpuKernelBits, ::testing::Values(1, 2));

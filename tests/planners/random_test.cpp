@@ -22,7 +22,7 @@ Result<Planned> plan(const Program& program, const Machine& machine, Bytes budge
 }
 
 TEST(RandomPlanner, HonoursEveryBudgetFromTheSmallestFeasibleOne) {
-  for (std::uint64_t seed = 0; seed < testing::some(testing::usual_or(10U, 3U), 30U); ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::some(testing::usual_or(4U, 3U), 30U); ++seed) {
     const Program program = testing::random_program(seed);
     const Machine machine = testing::random_machine(seed);
     const Bytes least = smallest_budget(program, machine.alignment()).bytes;

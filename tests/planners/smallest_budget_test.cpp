@@ -26,11 +26,9 @@ Program program_of(std::uint64_t seed) {
   return testing::odd_program(seed, testing::HostUse::plain, {9, 15, true});
 }
 
-constexpr std::uint64_t kPrograms = 1'000;
-
 TEST(SmallestBudget, OfTheStreamingScheduleIsEnoughAndOneAlignmentLessIsNot) {
   int with_holes = 0;
-  for (std::uint64_t seed = 0; seed < testing::attacks(kPrograms); ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::attacks(2'000); ++seed) {
     SCOPED_TRACE(seed);
     const Program program = program_of(seed);
     const Machine machine = testing::random_machine(seed);
@@ -63,7 +61,7 @@ Result<Planned> keep_all(const Program& program, const Machine& machine, Bytes d
 /// What it named was found without the search that its plans have.
 TEST(SmallestBudget, OfNoneIsEnoughAndOneAlignmentLessIsNot) {
   int above_the_load = 0;
-  for (std::uint64_t seed = 0; seed < testing::attacks(kPrograms); ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::attacks(1'000); ++seed) {
     SCOPED_TRACE(seed);
     const Program program = program_of(seed);
     const Machine machine = testing::random_machine(seed);

@@ -210,7 +210,7 @@ TEST(FileTier, WhatIsAwayLongestGoesToTheFile) {
 TEST(FileTier, AHostBudgetThatIsTooSmallNamesOneThatWorks) {
   for (std::uint64_t seed = 0; seed < testing::some<std::uint64_t>(3, 6); ++seed) {
     SCOPED_TRACE(seed);
-    const Program program = testing::random_program(seed);
+    const Program program = testing::random_program(seed, {5, 4096, 2});
     const Machine machine = testing::with_random_tier(testing::random_machine(seed), seed);
     const Bytes device = smallest_budget(program, machine.alignment()).bytes * 3 / 2;
     const auto refused = plan(program, machine, {device, 1});
@@ -250,7 +250,7 @@ TEST(FileTier, ALimitOfTheFileHoldsAndOneThatIsTooSmallIsNamed) {
 TEST(FileTier, AFileMakesNoPlanSlower) {
   for (std::uint64_t seed = 0; seed < testing::some<std::uint64_t>(3, 6); ++seed) {
     SCOPED_TRACE(seed);
-    const Program program = testing::random_program(seed);
+    const Program program = testing::random_program(seed, {5, 4096, 2});
     const Machine two = testing::random_machine(seed);
     const Machine three = with_file(two, 1e7);
     const Bytes device = smallest_budget(program, two.alignment()).bytes * 3 / 2;

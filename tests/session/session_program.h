@@ -259,7 +259,7 @@ inline SessionSpec session_spec(Bytes budget, const std::string& folder = {}) {
   }
   spec.device = std::make_unique<CpuDevice>(options);
   spec.budget = budget;
-  spec.away_bytes = 64 * kMiB;
+  spec.away_bytes = 8 * kMiB;
   spec.planner.evaluations = 200;
   return spec;
 }

@@ -8,10 +8,9 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cost/machine.h"
@@ -37,24 +36,33 @@ class ExhaustiveSwap {
     }
     find_needs();
     find_repeatable();
+    find_sets();
   }
 
   /// Nanoseconds an iteration in the long run.
   double best() {
     State first;
-    for (std::size_t t = 0; t < program_.tensors.size(); ++t) first.host[t] = persistent(t);
-    std::unordered_map<std::uint64_t, int> now{{pack(first), 0}};
+    for (std::size_t t = 0; t < tensors(); ++t) {
+      if (persistent(t)) first.host |= bit(t);
+    }
+    Reached now, next;
+    now.reach(pack(first), 0);
     std::map<std::uint64_t, std::pair<int, int>> seen;  // what is reachable: tick and iterations
     for (int tick = 1;; ++tick) {
-      std::unordered_map<std::uint64_t, int> next;
-      for (const auto& [packed, iterations] : now) decide(unpack(packed), iterations, next);
-      const int most = forget_stragglers(next);
-      const auto [where, is_new] = seen.emplace(fingerprint(next, most), std::pair{tick, most});
-      const auto [before, then] = where->second;
-      if (!is_new && most > then) {
-        return static_cast<double>((tick - before) * tick_.count()) / (most - then);
+      const int most = now.most();
+      next.clear();
+      for (const auto& [packed, iterations] : now.states()) {
+        // What lags iterations behind another state never helps: that one can reach it meanwhile.
+        if (iterations >= most - kFar) decide(unpack(packed), iterations, next);
       }
-      now = std::move(next);
+      const int reached = next.most();
+      const auto [where, is_new] =
+          seen.emplace(fingerprint(next, reached), std::pair{tick, reached});
+      const auto [before, then] = where->second;
+      if (!is_new && reached > then) {
+        return static_cast<double>((tick - before) * tick_.count()) / (reached - then);
+      }
+      std::swap(now, next);
     }
   }
 
@@ -62,6 +70,8 @@ class ExhaustiveSwap {
   static constexpr std::size_t kMostTensors = 6;
   static constexpr int kNothing = 7;
   static constexpr int kNoClone = 15;
+  static constexpr int kFar = 2;  ///< iterations that a state may lag behind
+  using Set = unsigned;           ///< of tensors, a bit each
 
   struct State {
     int op = 0;            ///< the next op, or the running one
@@ -69,9 +79,56 @@ class ExhaustiveSwap {
     int clone = kNoClone;  ///< the op that runs again
     int out = kNothing, out_left = 0;
     int in = kNothing, in_left = 0;
-    std::array<bool, kMostTensors> device{};  ///< holds the tensor's present value
-    std::array<bool, kMostTensors> host{};
+    Set device = 0;  ///< holds the tensors' present values
+    Set host = 0;
   };
+
+  /// The states of a tick, each with the most iterations that are complete in it.
+  class Reached {
+   public:
+    void reach(std::uint64_t packed, int iterations) {
+      if (2 * states_.size() >= at_.size()) grow();
+      std::uint32_t& at = slot(packed);
+      if (at == 0) {
+        states_.emplace_back(packed, iterations);
+        at = static_cast<std::uint32_t>(states_.size());
+      }
+      int& most = states_[at - 1].second;
+      most = std::max(most, iterations);
+    }
+    [[nodiscard]] const std::vector<std::pair<std::uint64_t, int>>& states() const {
+      return states_;
+    }
+    [[nodiscard]] int most() const {
+      int most = 0;
+      for (const auto& [state, iterations] : states_) most = std::max(most, iterations);
+      return most;
+    }
+    void clear() {
+      states_.clear();
+      std::fill(at_.begin(), at_.end(), 0U);
+    }
+
+   private:
+    std::uint32_t& slot(std::uint64_t packed) {
+      std::size_t i = packed * 0x9E3779B97F4A7C15ULL >> shift_;
+      while (at_[i] != 0 && states_[at_[i] - 1].first != packed) i = (i + 1) % at_.size();
+      return at_[i];
+    }
+    void grow() {
+      --shift_;
+      at_.assign(2 * at_.size(), 0);
+      for (std::uint32_t i = 0; i < states_.size(); ++i) slot(states_[i].first) = i + 1;
+    }
+
+    std::vector<std::pair<std::uint64_t, int>> states_;
+    int shift_ = 60;
+    std::vector<std::uint32_t> at_ = std::vector<std::uint32_t>(16);  ///< a state's place and one
+  };
+
+  static Set bit(std::size_t t) { return 1U << t; }
+  /// Of a copy that is under way.
+  static Set bit_of(int t) { return t == kNothing ? 0 : 1U << t; }
 
   static std::uint64_t pack(const State& s) {
     std::uint64_t x = 0;
@@ -80,8 +137,8 @@ class ExhaustiveSwap {
     };
     add(s.op, 4), add(s.running, 4), add(s.out, 3), add(s.out_left, 4), add(s.in, 3);
     add(s.in_left, 4), add(s.clone, 4);
-    for (std::size_t t = 0; t < kMostTensors; ++t) add(s.device[t], 1), add(s.host[t], 1);
-    return x;
+    x = x << kMostTensors | s.device;
+    return x << kMostTensors | s.host;
   }
   static State unpack(std::uint64_t x) {
     State s;
@@ -90,10 +147,8 @@ class ExhaustiveSwap {
       x >>= bits;
       return value;
     };
-    for (std::size_t t = kMostTensors; t-- > 0;) {
-      s.host[t] = take(1) != 0;
-      s.device[t] = take(1) != 0;
-    }
+    s.host = static_cast<Set>(take(kMostTensors));
+    s.device = static_cast<Set>(take(kMostTensors));
     s.clone = take(4), s.in_left = take(4), s.in = take(3), s.out_left = take(4), s.out = take(3);
     s.running = take(4), s.op = take(4);
     return s;
@@ -183,70 +238,82 @@ class ExhaustiveSwap {
     }
   }
 
-  const Op& on_compute(const State& s) const {
-    return program_.ops[static_cast<std::size_t>(s.clone != kNoClone ? s.clone : s.op)];
-  }
-  bool is_operand(const State& s, std::size_t t) const {
-    return access_of(on_compute(s), t) != nullptr;
-  }
-
-  bool fits(const State& s) const {
-    Bytes sum = 0;
+  void find_sets() {
+    for (Set held = 0; held < 1U << tensors(); ++held) {
+      Bytes sum = 0;
+      for (std::size_t t = 0; t < tensors(); ++t) sum += held & bit(t) ? bytes_[t] : 0;
+      bytes_of_.push_back(sum);
+    }
     for (std::size_t t = 0; t < tensors(); ++t) {
-      const bool written = s.running > 0 && is_operand(s, t);
-      if (s.device[t] || static_cast<int>(t) == s.in || written) sum += bytes_[t];
+      if (persistent(t)) persistent_ |= bit(t);
+      if (constant_[t]) constant_values_ |= bit(t);
+      if (remade_[t]) may_be_lost_ |= bit(t);
+      if (clones_ && !persistent(t)) serves_clones_ |= bit(t);
     }
-    if (s.running > 0) {
-      sum += workspace_[static_cast<std::size_t>(s.clone != kNoClone ? s.clone : s.op)];
+    for (int k = 0; k < ops(); ++k) {
+      OpSets sets;
+      for (const Access& a : program_.ops[static_cast<std::size_t>(k)].accesses) {
+        const Set tensor = bit(static_cast<std::size_t>(a.tensor));
+        sets.operands |= tensor;
+        if (a.mode != AccessMode::write) sets.asks_for |= tensor;
+        if (a.mode != AccessMode::read) sets.changes |= tensor;
+      }
+      for (std::size_t t = 0; t < tensors(); ++t) {
+        if (needed_[static_cast<std::size_t>(k)][t]) sets.needed |= bit(t);
+        if (lost_without_the_host(k, t)) sets.lost |= bit(t);
+      }
+      sets_.push_back(sets);
     }
-    return sum <= limit_;
-  }
-
-  /// The next op, or the clone that the state names.
-  bool may_start(const State& s) const {
-    if (s.running > 0) return false;
-    for (const Access& a : on_compute(s).accesses) {
-      const auto t = static_cast<std::size_t>(a.tensor);
-      if (a.mode != AccessMode::write && !s.device[t]) return false;
-      const bool copied = static_cast<int>(t) == s.out || static_cast<int>(t) == s.in;
-      if (a.mode != AccessMode::read && copied) return false;
-    }
-    return true;
-  }
-
-  bool written_now(const State& s, std::size_t t) const {
-    if (s.running == 0) return false;
-    const Access* a = access_of(on_compute(s), t);
-    return a != nullptr && a->mode != AccessMode::read;
   }
 
   /// Needed by the running op, or afterwards, or on the boundary of the iteration.
-  bool lost_if_dropped(const State& s, std::size_t t) const {
-    if (s.host[t]) return false;
-    if (needed_[static_cast<std::size_t>(s.op)][t]) return true;
+  bool lost_without_the_host(int op, std::size_t t) const {
+    if (needed_[static_cast<std::size_t>(op)][t]) return true;
     // Overwritten before anybody reads it; persistent ones must outlive the iteration's end.
     if (!persistent(t)) return false;
-    for (int k = s.op; k < ops(); ++k) {
+    for (int k = op; k < ops(); ++k) {
       if (access_of(program_.ops[static_cast<std::size_t>(k)], t) != nullptr) return false;
     }
     return true;
   }
 
-  void decide(const State& s, int iterations, std::unordered_map<std::uint64_t, int>& next) const {
-    std::vector<std::size_t> droppable;
-    for (std::size_t t = 0; t < tensors(); ++t) {
-      const bool used = (s.running > 0 && is_operand(s, t)) || static_cast<int>(t) == s.out;
-      if (s.device[t] && !used && (remade_[t] || !lost_if_dropped(s, t))) droppable.push_back(t);
-    }
-    for (std::uint32_t drop = 0; drop < 1U << droppable.size(); ++drop) {
+  struct OpSets {
+    Set operands = 0, asks_for = 0, changes = 0;
+    Set needed = 0;  ///< before it runs, somebody will still read the present value
+    Set lost = 0;    ///< before it runs, lost where the host has it not
+  };
+  const OpSets& next_op(const State& s) const { return sets_[static_cast<std::size_t>(s.op)]; }
+  std::size_t on_compute(const State& s) const {
+    return static_cast<std::size_t>(s.clone != kNoClone ? s.clone : s.op);
+  }
+
+  bool fits(const State& s) const {
+    const Set copied_in = bit_of(s.in);
+    if (s.running == 0) return bytes_of_[s.device | copied_in] <= limit_;
+    const std::size_t op = on_compute(s);
+    return bytes_of_[s.device | copied_in | sets_[op].operands] + workspace_[op] <= limit_;
+  }
+
+  /// The next op, or the clone that the state names.
+  bool may_start(const State& s) const {
+    if (s.running > 0) return false;
+    const OpSets& op = sets_[on_compute(s)];
+    const Set copied = bit_of(s.out) | bit_of(s.in);
+    return (op.asks_for & ~s.device) == 0 && (op.changes & copied) == 0;
+  }
+
+  void decide(const State& s, int iterations, Reached& next) const {
+    const Set used = (s.running > 0 ? sets_[on_compute(s)].operands : 0) | bit_of(s.out);
+    const Set kept = used | (next_op(s).lost & ~s.host & ~may_be_lost_);
+    const Set droppable = s.device & ~kept;
+    // All of its subsets.
+    for (Set drop = droppable;; drop = (drop - 1) & droppable) {
       State dropped = s;
-      for (std::size_t i = 0; i < droppable.size(); ++i) {
-        if (drop >> i & 1U) dropped.device[droppable[i]] = false;
-      }
-      for (const bool start : {true, false}) {
-        if (start && !may_start(dropped)) continue;
+      dropped.device &= ~drop;
+      begin_copies(dropped, iterations, next);
+      if (may_start(dropped)) {
         State started = dropped;
-        if (start) started.running = op_ticks_[static_cast<std::size_t>(s.op)];
+        started.running = op_ticks_[static_cast<std::size_t>(s.op)];
         begin_copies(started, iterations, next);
       }
       for (int p = 0; clones_ && s.running == 0 && p < s.op; ++p) {
@@ -257,98 +324,75 @@ class ExhaustiveSwap {
         again.running = op_ticks_[static_cast<std::size_t>(p)];
         begin_copies(again, iterations, next);
       }
+      if (drop == 0) return;
     }
   }
 
-  bool may_serve_a_clone(std::size_t t) const { return clones_ && !persistent(t); }
-
-  void begin_copies(const State& s, int iterations,
-                    std::unordered_map<std::uint64_t, int>& next) const {
-    for (int out = -1; out < static_cast<int>(tensors()); ++out) {
-      State with_out = s;
-      if (out >= 0) {
-        const auto t = static_cast<std::size_t>(out);
-        if (s.out != kNothing || (!duplex_ && s.in != kNothing)) continue;
-        if (!s.device[t] || s.host[t] || written_now(s, t)) continue;
-        if (!lost_if_dropped(s, t) && !may_serve_a_clone(t)) continue;
-        with_out.out = out;
-        with_out.out_left = out_ticks_[t];
+  void begin_copies(const State& s, int iterations, Reached& next) const {
+    const Set written = s.running > 0 ? sets_[on_compute(s)].changes : 0;
+    const OpSets& op = next_op(s);
+    const bool may_out = s.out == kNothing && (duplex_ || s.in == kNothing);
+    const bool may_in = s.in == kNothing && (duplex_ || s.out == kNothing);
+    const Set outs = s.device & ~s.host & ~written & (op.lost | serves_clones_);
+    const Set ins = s.host & ~s.device & ~written & (op.needed | serves_clones_);
+    const auto with_copies_in = [&](State copying, bool may) {
+      if (fits(copying)) pass_a_tick(copying, iterations, next);
+      for (std::size_t t = 0; may && t < tensors(); ++t) {
+        if ((ins & bit(t)) == 0) continue;
+        copying.in = static_cast<int>(t);
+        copying.in_left = in_ticks_[t];
+        if (fits(copying)) pass_a_tick(copying, iterations, next);
       }
-      for (int in = -1; in < static_cast<int>(tensors()); ++in) {
-        State with_in = with_out;
-        if (in >= 0) {
-          const auto t = static_cast<std::size_t>(in);
-          if (s.in != kNothing || (!duplex_ && with_out.out != kNothing)) continue;
-          if (s.device[t] || !s.host[t] || written_now(s, t)) continue;
-          if (!needed_[static_cast<std::size_t>(s.op)][t] && !may_serve_a_clone(t)) continue;
-          with_in.in = in;
-          with_in.in_left = in_ticks_[t];
-        }
-        if (fits(with_in)) pass_a_tick(with_in, iterations, next);
-      }
+    };
+    with_copies_in(s, may_in);
+    for (std::size_t t = 0; may_out && t < tensors(); ++t) {
+      if ((outs & bit(t)) == 0) continue;
+      State copying = s;
+      copying.out = static_cast<int>(t);
+      copying.out_left = out_ticks_[t];
+      with_copies_in(copying, may_in && duplex_);
     }
   }
 
-  void pass_a_tick(State s, int iterations, std::unordered_map<std::uint64_t, int>& next) const {
+  void pass_a_tick(State s, int iterations, Reached& next) const {
     const bool was_running = s.running > 0;
     if (s.out != kNothing && --s.out_left == 0) {
-      s.host[static_cast<std::size_t>(s.out)] = true;
+      s.host |= bit_of(s.out);
       s.out = kNothing;
     }
     if (s.in != kNothing && --s.in_left == 0) {
-      s.device[static_cast<std::size_t>(s.in)] = true;
+      s.device |= bit_of(s.in);
       s.in = kNothing;
     }
     if (s.running > 0) --s.running;
     if (was_running && s.running == 0 && s.clone != kNoClone) {
-      for (const Access& a : on_compute(s).accesses) {
-        s.device[static_cast<std::size_t>(a.tensor)] = true;
-      }
+      s.device |= sets_[on_compute(s)].operands;
       s.clone = kNoClone;
     } else if (was_running && s.running == 0) {
-      const Op& op = program_.ops[static_cast<std::size_t>(s.op)];
-      for (const Access& a : op.accesses) {
-        const auto t = static_cast<std::size_t>(a.tensor);
-        if (a.mode == AccessMode::read) continue;
-        s.device[t] = true;
-        s.host[t] = s.host[t] && constant_[t];
-      }
+      const Set changed = next_op(s).changes;
+      s.device |= changed;
+      s.host &= ~changed | constant_values_;
       if (++s.op == ops()) {
         s.op = 0;
         ++iterations;
         if (!cross_the_end(s)) return;
       }
     }
-    auto& most = next.try_emplace(pack(s), iterations).first->second;
-    most = std::max(most, iterations);
+    next.reach(pack(s), iterations);
   }
 
   /// Values that are not persistent end with the iteration.
   bool cross_the_end(State& s) const {
-    for (std::size_t t = 0; t < tensors(); ++t) {
-      if (persistent(t)) {
-        if (!s.device[t] && !s.host[t]) return false;
-        continue;
-      }
-      s.device[t] = false;
-      s.host[t] = s.host[t] && constant_[t];
-      if (static_cast<int>(t) == s.out || static_cast<int>(t) == s.in) return false;
-    }
-    return true;
+    if ((persistent_ & ~s.device & ~s.host) != 0) return false;
+    s.device &= persistent_;
+    s.host &= persistent_ | constant_values_;
+    return ((bit_of(s.out) | bit_of(s.in)) & ~persistent_) == 0;
   }
 
-  /// What lags iterations behind another state never helps: that one can reach it in the meantime.
-  static int forget_stragglers(std::unordered_map<std::uint64_t, int>& states) {
-    constexpr int kFar = 2;
-    int most = 0;
-    for (const auto& [state, iterations] : states) most = std::max(most, iterations);
-    std::erase_if(states, [&](const auto& x) { return x.second < most - kFar; });
-    return most;
-  }
-
-  static std::uint64_t fingerprint(const std::unordered_map<std::uint64_t, int>& states, int most) {
+  static std::uint64_t fingerprint(const Reached& reached, int most) {
     std::uint64_t sum = 0;
-    for (const auto& [state, iterations] : states) {
+    for (const auto& [state, iterations] : reached.states()) {
+      if (iterations < most - kFar) continue;
       std::uint64_t x =
           state * 0x9E3779B97F4A7C15ULL + static_cast<std::uint64_t>(most - iterations);
       x ^= x >> 31;
@@ -364,11 +408,17 @@ class ExhaustiveSwap {
   Nanos tick_;
   bool clones_;
   std::vector<Bytes> bytes_, workspace_;
+  std::vector<Bytes> bytes_of_;  ///< per set
   std::vector<int> out_ticks_, in_ticks_, op_ticks_;
   std::vector<std::vector<char>> needed_;
   std::vector<char> constant_;
   std::vector<std::vector<char>> repeatable_;
   std::vector<char> remade_;
+  std::vector<OpSets> sets_;
+  Set persistent_ = 0;
+  Set constant_values_ = 0;
+  Set may_be_lost_ = 0;  ///< a clone makes it again
+  Set serves_clones_ = 0;
 };
 
 }  // namespace tidepool::testing

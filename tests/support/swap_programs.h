@@ -70,8 +70,8 @@ inline constexpr GapId kZ = 2;
 inline constexpr GapId kS = 3;
 
 /// A random program whose tensors are large enough to be candidates, and links to match.
-inline Program large_program(std::uint64_t seed) {
-  Program p = random_program(seed);
+inline Program large_program(std::uint64_t seed, const RandomShape& shape = {}) {
+  Program p = random_program(seed, shape);
   for (Tensor& t : p.tensors) t.bytes *= 256;
   for (Op& op : p.ops) {
     for (Algorithm& a : op.algorithms) {

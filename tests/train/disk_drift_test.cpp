@@ -99,7 +99,7 @@ TEST(DiskDrift, NothingChangesWithoutAFile) {
   EXPECT_FALSE(none.drift.change());
 }
 
-class DriftingTraining : public testing::TrainingTest {
+class DriftingTraining : public testing::TimedTrainingTest {
  protected:
   void TearDown() override { testing::say_disk_speed(0); }
 

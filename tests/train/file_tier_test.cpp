@@ -14,12 +14,11 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::Le;
 
-class FileTierTest : public testing::TrainingTest {
+class FileTierTest : public testing::TimedTrainingTest {
  protected:
   /// In half of the device bytes that it would take, and so many of the host's.
   [[nodiscard]] TrainingSpec in_three_tiers(Bytes host) const {
     TrainingSpec spec = tiny(50);
-    spec.job.batch = 100;
     spec.job.sub_batch = spec.job.batch;
     spec.job.algorithms = AlgorithmPolicy::least_workspace;
     spec.job.device.link = 4'000'000'000;
@@ -102,17 +101,17 @@ TEST_F(FileTierTest, WhereTheHostIsEnoughNothingGoesToTheFile) {
   EXPECT_EQ(report->state_crc32, state_without_limits(spec));
 }
 
-/// Of 20 iterations: the evaluation has a plan of its own, of two tiers.
+/// Of ten iterations: the evaluation has a plan of its own, of two tiers.
 TEST_F(FileTierTest, EpochsEvaluateAndGoOnFromCheckpointsBitForBit) {
   TrainingSpec spec = in_three_tiers(0);
-  spec.job.batch = spec.job.sub_batch = 500;
+  spec.job.batch = spec.job.sub_batch = 1000;
   spec.budget.host = host_without_limit(spec) / 2;
   spec.epochs = 2;
   spec.evaluate = true;
   const auto whole = run_training(spec, listener_);
   ASSERT_TRUE(whole) << whole.error().message;
   EXPECT_TRUE(whole->epochs.back().test);
-  EXPECT_EQ(whole->file->iterations, 40);
+  EXPECT_EQ(whole->file->iterations, 20);
   EXPECT_GT(whole->file->traffic.read.bytes, 0);
   spec.epochs = 1;
   spec.checkpoint = folder_.file("c.ckpt");
@@ -163,7 +162,7 @@ TEST_F(FileTierTest, WhatDoesNotGoTogetherIsRefused) {
 /// The disk is so much slower than it is said to be that copies hide behind no op, on no machine.
 TEST_F(FileTierTest, AnotherPlanIsMadeForTheDiskAsItIs) {
   TrainingSpec spec = in_three_tiers(0);
-  spec.job.batch = spec.job.sub_batch = 500;
+  spec.job.batch = spec.job.sub_batch = 1000;
   spec.budget.host = host_without_limit(spec) / 2;
   spec.job.device.file_tier.write_speed = spec.job.device.file_tier.read_speed = 1e9;
   spec.epochs = 2;

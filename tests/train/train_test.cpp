@@ -21,7 +21,7 @@ using ::testing::Le;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-class TrainTest : public testing::TrainingTest {};
+class TrainTest : public testing::TimedTrainingTest {};
 
 TEST_F(TrainTest, NothingOpensAnArenaAboveTheBudget) {
   for (const double percent : {60.0, 150.0}) {
@@ -57,7 +57,7 @@ TEST_F(TrainTest, ABudgetChangesNoBitOfAnyFamilyWhereNothingElseIsAskedFor) {
     spec.job.batch = 32;
     spec.job.data.name = "synthetic";
     spec.job.device.link = 1'000'000'000;
-    spec.planner.time_limit = std::chrono::milliseconds(300);
+    spec.planner.evaluations = 100;
     spec.iterations = 2;
     const auto unlimited = run_training(spec, listener_);
     ASSERT_TRUE(unlimited) << unlimited.error().message;
@@ -94,8 +94,7 @@ TEST_F(TrainTest, NothingOpensAHostArenaAboveItsBudget) {
 }
 
 TEST_F(TrainTest, EpochsAndEvaluationStayInsideToo) {
-  TrainingSpec spec = tiny(60);
-  spec.epochs = 1;
+  TrainingSpec spec = tiny_epochs(60, 1);
   spec.evaluate = true;
   const auto report = run_training(spec, listener_);
   ASSERT_TRUE(report) << report.error().message;
@@ -103,7 +102,7 @@ TEST_F(TrainTest, EpochsAndEvaluationStayInsideToo) {
   ASSERT_THAT(report->epochs, SizeIs(1));
   EXPECT_TRUE(report->epochs[0].test);
   EXPECT_THAT(listener_.epochs, SizeIs(1));
-  EXPECT_EQ(report->next_iteration, 20);
+  EXPECT_EQ(report->next_iteration, 10);
 }
 
 /// The check above would see it.
@@ -148,6 +147,7 @@ TEST_F(TrainTest, SeveralDevicesTrainToTheBitsOfOneThatSumsTheirPartsInRounds) {
   for (const std::int32_t devices : {2, 4}) {
     TrainingSpec one = tiny(150);
     one.job.model = "mlp";
+    one.job.batch = 500;
     one.planner.name = "autoswap";
     one.job.optimizer = nn::Optimizer::adamw;
     one.job.sub_batch = one.job.batch / devices;
@@ -172,11 +172,10 @@ TEST_F(TrainTest, SeveralDevicesTrainToTheBitsOfOneThatSumsTheirPartsInRounds) {
 }
 
 TEST_F(TrainTest, SeveralDevicesStayInsideTheBudgetAndGoOnFromCheckpoints) {
-  TrainingSpec spec = tiny(90);
+  TrainingSpec spec = tiny_epochs(90, 2);
   spec.job.model = "mlp";
   spec.planner.name = "autoswap";
   spec.job.devices = 2;
-  spec.epochs = 2;
   spec.evaluate = true;
   const auto whole = run_training(spec, listener_);
   ASSERT_TRUE(whole) << whole.error().message;
@@ -200,8 +199,7 @@ TEST_F(TrainTest, SeveralDevicesStayInsideTheBudgetAndGoOnFromCheckpoints) {
 }
 
 TEST_F(TrainTest, ACheckpointThatDoesNotSayItsAlgorithmsIsRefused) {
-  TrainingSpec spec = tiny(60);
-  spec.epochs = 1;
+  TrainingSpec spec = tiny_epochs(60, 1);
   spec.checkpoint = folder_.file("c.ckpt");
   const auto trained = run_training(spec, listener_);
   ASSERT_TRUE(trained) << trained.error().message;
@@ -229,6 +227,7 @@ TEST_F(TrainTest, ACheckpointThatDoesNotSayItsAlgorithmsIsRefused) {
 TEST_F(TrainTest, ManyRoundsOfSeveralDevicesAreMeasuredInAFew) {
   TrainingSpec spec = tiny(250);
   spec.job.model = "mlp";
+  spec.job.batch = 500;
   spec.planner.name = "autoswap";
   spec.job.devices = 4;
   spec.job.sub_batch = spec.job.batch / 20;
@@ -240,6 +239,7 @@ TEST_F(TrainTest, ManyRoundsOfSeveralDevicesAreMeasuredInAFew) {
 TEST_F(TrainTest, HostBudgetsOfSeveralDevicesHoldForAllTogether) {
   TrainingSpec spec = tiny(90);
   spec.job.model = "mlp";
+  spec.job.batch = 500;
   spec.planner.name = "autoswap";
   spec.job.devices = 2;
   const auto without = run_training(spec, listener_);
@@ -262,6 +262,7 @@ TEST_F(TrainTest, WhatDoesNotGoWithSeveralDevicesIsRefused) {
     return report ? std::string("accepted") : report.error().message;
   };
   TrainingSpec spec = tiny(150);
+  spec.job.batch = 500;
   spec.job.devices = 3;
   EXPECT_THAT(refusal(spec), HasSubstr("equal parts for 3 devices"));
   spec.job.devices = 2;
@@ -289,8 +290,7 @@ TEST_F(TrainTest, ObserversHearOfEveryIterationInOrder) {
 }
 
 TEST_F(TrainTest, AStoppedTrainingIsInterruptedAndSavesWhereItIsAsked) {
-  TrainingSpec spec = tiny(60);
-  spec.epochs = 1;
+  TrainingSpec spec = tiny_epochs(60, 1);
   const auto whole = run_training(spec, listener_);
   ASSERT_TRUE(whole) << whole.error().message;
   spec.checkpoint = folder_.file("c.ckpt");

@@ -47,11 +47,10 @@ class TrainingTest : public ::testing::Test {
     forget_opened();
   }
 
-  /// 20 iterations an epoch.
   static TrainingSpec tiny(double percent) {
     TrainingSpec spec;
     spec.job.model = "tiny-vgg";
-    spec.job.batch = 500;
+    spec.job.batch = 100;
     spec.job.data.name = "synthetic";
     spec.job.device.name = "watched";
     spec.job.device.threads = 1;
@@ -62,6 +61,13 @@ class TrainingTest : public ::testing::Test {
     spec.evaluate = false;
     return spec;
   }
+  /// Of ten iterations.
+  static TrainingSpec tiny_epochs(double percent, std::int64_t epochs) {
+    TrainingSpec spec = tiny(percent);
+    spec.job.batch = 1000;
+    spec.epochs = epochs;
+    return spec;
+  }
   static Bytes largest_arena() {
     Bytes largest = 0;
     for (const OpenedArenas& a : opened_devices()) largest = std::max(largest, a.device);
@@ -70,6 +76,13 @@ class TrainingTest : public ::testing::Test {
 
   TemporaryFolder folder_;
   Listener listener_;
+};
+
+/// The same on a virtual clock: what is measured, planned and tried is the same on any machine.
+class TimedTrainingTest : public TrainingTest {
+ protected:
+  TimedTrainingTest() { keep_virtual_time(true); }
+  ~TimedTrainingTest() override { keep_virtual_time(false); }
 };
 
 }  // namespace tidepool::testing

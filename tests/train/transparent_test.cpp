@@ -33,8 +33,9 @@ class TransparentTest : public testing::TrainingTest {
     return *report;
   }
 
-  void expect_planned(const char* model, std::int64_t batch) {
-    for (const double percent : {75.0, 60.0, 50.0}) {
+  void expect_planned(const char* model, std::int64_t batch,
+                      std::initializer_list<double> percents) {
+    for (const double percent : percents) {
       SCOPED_TRACE(percent);
       const TransparentReport report = trained(spec_of(model, batch, percent));
       EXPECT_EQ(report.first_planned, 4) << report.session.why_no_plan;
@@ -49,10 +50,16 @@ class TransparentTest : public testing::TrainingTest {
   }
 };
 
-TEST_F(TransparentTest, Vgg16IsIdenticalAndPlanned) { expect_planned("vgg16", 2); }
-TEST_F(TransparentTest, ResNetIsIdenticalAndPlanned) { expect_planned("resnet18-cifar", 2); }
-TEST_F(TransparentTest, TransformerIsIdenticalAndPlanned) { expect_planned("transformer", 2); }
-TEST_F(TransparentTest, UNetIsIdenticalAndPlanned) { expect_planned("unet", 1); }
+/// Of a network that is deep, and of small ones in more budgets.
+TEST_F(TransparentTest, ResNetIsIdenticalAndPlanned) {
+  expect_planned("resnet18-cifar", 2, {60});
+  expect_planned("tiny-resnet", 32, {75, 50});
+}
+TEST_F(TransparentTest, VggIsIdenticalAndPlanned) { expect_planned("tiny-vgg", 64, {75, 60, 50}); }
+TEST_F(TransparentTest, TransformerIsIdenticalAndPlanned) {
+  expect_planned("transformer", 2, {75, 50});
+}
+TEST_F(TransparentTest, UNetIsIdenticalAndPlanned) { expect_planned("tiny-unet", 8, {75, 60, 50}); }
 
 /// On the thread that calls, kernels sum in as many parts as on the device's own.
 TEST_F(TransparentTest, SeveralThreadsGiveTheSameBits) {

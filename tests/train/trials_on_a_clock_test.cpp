@@ -8,7 +8,6 @@
 #include "planning/budget.h"
 #include "planning/make_plan.h"
 #include "planning/plan_subject.h"
-#include "planning/proven_gap.h"
 #include "train/late_clock.h"
 #include "train/training_run.h"
 #include "train/trials.h"
@@ -58,12 +57,10 @@ class TrialsOfATraining : public TrialsTest {
     ASSERT_TRUE(planned) << planned.error().message;
     start_.plan.planned = std::move(*planned);
     const auto best = plan_terms(spec_.job).best_algorithms(true);
-    const Lowered& lowered = start_.lowered();
     start_.now.reset();
     start_.predicted_unlimited = unlimited_time(times, start_.machine, best);
     start_.fastest_unlimited = unlimited_time(times, start_.machine, AlgorithmPolicy::fastest);
-    start_.gap =
-        *proven_gap(times, start_.machine, lowered, start_.predicted_unlimited, start_.budget, {});
+    start_.gap = {};
   }
 
   /// What is said of times after trials is by the true ones.
@@ -157,7 +154,7 @@ TEST_F(TrialsOfATraining, EndWithTheFastestOfThosePlansThatRan) {
 TEST_F(TrialsOfATraining, WithAWrongProfileEndWithAPlanAsGoodAsThatOfARightOne) {
   double sum = 0;
   int count = 0;
-  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
     SCOPED_TRACE(seed);
     begin("auto", 50, seed);
     plan_by(truth_);
@@ -309,7 +306,6 @@ TEST_F(TrialsInTheCache, AShortTrainingDoesNotTakeThePlaceOfALongOne) {
 }
 
 TEST_F(TrialsInTheCache, CountForTheRoundsOfAPlannersChoiceToo) {
-  spec_.planner.time_limit = std::chrono::milliseconds(20);
   start_.chose_sub_batch = true;
   const TrialsReport first = train(200);
   ASSERT_TRUE(first.for_next) << first.text();

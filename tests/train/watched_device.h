@@ -16,6 +16,9 @@ struct OpenedArenas {
 /// Of every device opened in this process since the last `forget_opened`.
 std::vector<OpenedArenas> opened_devices();
 void forget_opened();
+/// Devices made from now on say the times of a virtual clock: each op takes what its number in the
+/// program says, each copy what its link is told. What runs takes no longer than it has to.
+void keep_virtual_time(bool yes);
 /// What is copied to and from files of devices made from now on is as slow as this, in bytes per
 /// second, whatever they are told; 0: as they are told.
 void pace_disk(double bytes_per_second);

@@ -21,9 +21,9 @@ Step step(StreamId stream, int duration) {
 std::vector<Nanos> compute_ends(std::span<const Step> steps, StreamId compute, int iterations) {
   std::vector<Nanos> result;
   std::vector<Nanos> previous(steps.size());
+  std::vector<Nanos> ends(steps.size());
   std::array<Nanos, kMaxStreams> ready{};
   for (int iteration = 0; iteration < iterations; ++iteration) {
-    std::vector<Nanos> ends(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
       Nanos start = ready[at(steps[i].stream)];
       for (const StepWait& w : steps[i].waits) {
@@ -32,7 +32,7 @@ std::vector<Nanos> compute_ends(std::span<const Step> steps, StreamId compute, i
       }
       ready[at(steps[i].stream)] = ends[i] = start + steps[i].duration;
     }
-    previous = std::move(ends);
+    std::swap(previous, ends);
     result.push_back(ready[at(compute)]);
   }
   return result;
@@ -151,9 +151,9 @@ TEST(Replay, StepsOfAScheduleAreReplayedAlike) {
 std::vector<Nanos> late_ends(std::span<const ScheduledStep> steps, int iterations) {
   std::vector<Nanos> result;
   std::vector<Nanos> previous(steps.size());
+  std::vector<Nanos> ends(steps.size());
   std::array<Nanos, kMaxStreams> ready{};
   for (int k = 0; k < iterations; ++k) {
-    std::vector<Nanos> ends(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const ScheduledStep& step = steps[i];
       Nanos start = ready[at(step.stream)] + step.late.next;
@@ -164,7 +164,7 @@ std::vector<Nanos> late_ends(std::span<const ScheduledStep> steps, int iteration
       }
       ready[at(step.stream)] = ends[i] = start + step.duration;
     }
-    previous = std::move(ends);
+    std::swap(previous, ends);
     result.push_back(ready[0]);
   }
   return result;

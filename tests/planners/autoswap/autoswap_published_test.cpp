@@ -26,7 +26,7 @@ Result<Planned> plan(const Program& program, const Machine& machine, Bytes budge
 }
 
 TEST(AutoSwapPublished, HonoursEveryBudgetFromTheSmallestFeasibleOne) {
-  for (std::uint64_t seed = 0; seed < testing::usual_or(20U, 2U); ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::usual_or(8U, 2U); ++seed) {
     SCOPED_TRACE(seed);
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);

@@ -35,7 +35,7 @@ Result<Planned> plan_with(Planner& planner, const Program& program, const Machin
 constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max() / 4;
 
 TEST(AutoSwap, HonoursEveryBudgetFromTheSmallestFeasibleOne) {
-  for (std::uint64_t seed = 0; seed < testing::usual_or(25U, 2U); ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::usual_or(8U, 2U); ++seed) {
     SCOPED_TRACE(seed);
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);
@@ -170,7 +170,7 @@ TEST(None, WithoutALimitHasNoStalls) {
 }
 
 TEST(None, AnInfeasibleBudgetNamesOneThatThenWorks) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
     SCOPED_TRACE(seed);
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);
@@ -263,7 +263,7 @@ TEST(None, TheBudgetItNamesIsTheSmallestOneThatWorks) {
   int refusals = 0;
   int smaller_works = 0;
   std::string first;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);
     const Bytes least = smallest_budget(program, machine.alignment()).bytes;

@@ -90,9 +90,9 @@ TEST_F(Geeps, WhereTheDoubleBufferDoesNotFitTheStreamingScheduleIsUsedAndANoteSa
 }
 
 TEST(GeepsOfRandomPrograms, TrainWhereTheyDoInLess) {
-  const int programs = testing::usual_or(60, 20);
+  const int programs = testing::usual_or(40, 20);
   EXPECT_GT(testing::expect_training_where_less_is_enough(make_geeps, programs,
-                                                          {.most_layers = 24, .guards = false}),
+                                                          {.most_layers = 14, .guards = false}),
             programs / 2);
 }
 

@@ -57,8 +57,8 @@ TEST(LoadSearch, FindsTheSameOnAnyNumberOfThreads) {
     const Machine machine = testing::random_machine(seed);
     Lowering lowering(program, machine);
     const Bytes limit = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
-    const std::string one = found_by(lowering, limit, 3000, 1);
-    for (const int threads : {2, 4}) EXPECT_EQ(found_by(lowering, limit, 3000, threads), one);
+    const std::string one = found_by(lowering, limit, 1500, 1);
+    for (const int threads : {2, 4}) EXPECT_EQ(found_by(lowering, limit, 1500, threads), one);
   }
 }
 
@@ -101,7 +101,7 @@ TEST(LoadSearch, MoreEvaluationsAreNeverWorse) {
     Lowering lowering(program, machine);
     const Bytes limit = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
     Nanos before = Nanos::max();
-    for (const std::int64_t evaluations : {100, 400, 1000, 4000}) {
+    for (const std::int64_t evaluations : {100, 400, 1500}) {
       LoadSearch search(lowering, least_workspace_algorithms(program));
       LoadSearchOptions options;
       options.seed = seed;

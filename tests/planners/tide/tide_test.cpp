@@ -21,12 +21,14 @@ Result<Planned> plan(Planner& planner, const Program& program, const Machine& ma
   return make_plan(planner, workload, machine, {budget, 0}, options);
 }
 
+constexpr testing::RandomShape kShape{5, 4096, 2};
+
 std::uint64_t most_programs() { return testing::some<std::uint64_t>(testing::usual_or(8, 3), 20); }
 
 /// By evaluations: where autoswap takes half of a time limit, tide does not wait for its end.
 PlannerOptions quick() {
   PlannerOptions options;
-  options.evaluation_limit = 600;
+  options.evaluation_limit = 300;
   return options;
 }
 
@@ -34,7 +36,7 @@ TEST(Tide, HonoursEveryBudgetAndIsNeverSlowerThanAutoswap) {
   int faster = 0;
   for (std::uint64_t seed = 0; seed < most_programs(); ++seed) {
     SCOPED_TRACE(seed);
-    const Program program = testing::random_program(seed);
+    const Program program = testing::random_program(seed, kShape);
     const Machine machine = testing::random_machine(seed);
     const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     for (const Bytes budget : {least, least * 5 / 4, least * 3 / 2}) {
@@ -63,7 +65,7 @@ TEST(Tide, AnInfeasibleBudgetNamesTheSmallestFeasibleOne) {
 TEST(Tide, AValueThatLeavesTwiceIsCopiedOutOnce) {
   bool seen = false;
   for (std::uint64_t seed = 0; seed < 20 && !seen; ++seed) {
-    const Program program = testing::random_program(seed);
+    const Program program = testing::random_program(seed, kShape);
     const Machine machine = testing::random_machine(seed);
     const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
     const auto planned = plan(*make_tide(), program, machine, budget, quick());
@@ -86,11 +88,11 @@ TEST(Tide, MoreEvaluationsAreNeverWorseForTheSameSeed) {
   int better = 0;
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
     SCOPED_TRACE(seed);
-    const Program program = testing::random_program(seed);
+    const Program program = testing::random_program(seed, kShape);
     const Machine machine = testing::random_machine(seed);
     const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
     Nanos before = Nanos::max();
-    for (const std::int64_t evaluations : {400, 4'000}) {
+    for (const std::int64_t evaluations : {300, 2'000}) {
       const auto planned =
           plan(*make_tide(), program, machine, budget, of_evaluations(evaluations, seed));
       ASSERT_TRUE(planned) << planned.error().message;
@@ -107,13 +109,13 @@ TEST(Tide, EvaluationsGiveTheSamePlanOnAnyNumberOfThreads) {
   int searched = 0;
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
     SCOPED_TRACE(seed);
-    const Program program = testing::random_program(seed);
+    const Program program = testing::random_program(seed, kShape);
     const Machine machine = testing::random_machine(seed);
     const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
     std::vector<std::string> plans;
     for (const int threads : {1, 2, 4}) {
       const auto planned =
-          plan(*make_tide(threads), program, machine, budget, of_evaluations(3'000, seed));
+          plan(*make_tide(threads), program, machine, budget, of_evaluations(1'500, seed));
       ASSERT_TRUE(planned) << planned.error().message;
       PlanFile file;
       file.program = program;

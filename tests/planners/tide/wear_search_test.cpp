@@ -127,7 +127,7 @@ TEST(WearSearch, TideWritesNoMoreThanItsFastestPlanAndRepeats) {
     const Machine machine = testing::with_random_file(testing::random_machine(seed), seed);
     const Budget budget{smallest_budget(program, machine.alignment()).bytes * 3 / 2, 0};
     FixedWorkload workload(program);
-    const PlannerOptions options = tide_of_evaluations(1500);
+    const PlannerOptions options = tide_of_evaluations(800);
     auto context = PlannerContext::make(workload, machine, budget, options);
     ASSERT_TRUE(context);
     auto first = context->lowering().lower(

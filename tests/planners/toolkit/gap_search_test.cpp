@@ -19,11 +19,11 @@ using Clock = std::chrono::steady_clock;
 
 /// No search here ends by its deadline, on a machine however slow.
 constexpr auto kLong = std::chrono::minutes(10);
-constexpr std::int64_t kEvaluations = testing::usual_or(3000, 400);
+constexpr std::int64_t kEvaluations = testing::usual_or(1500, 400);
 
 struct SearchSubject {
   explicit SearchSubject(std::uint64_t seed)
-      : program(testing::random_program(seed)),
+      : program(testing::random_program(seed, {6, 4096, 2})),
         machine(testing::random_machine(seed)),
         lowering(program, machine),
         algorithms(least_workspace_algorithms(program)) {}

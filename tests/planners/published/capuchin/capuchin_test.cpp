@@ -172,7 +172,7 @@ TEST(CapuchinOfRandomPrograms, TrainWhereTheyDoInLess) {
     const std::string& note = planned.notes.front();
     with_all_feedback += note.find(" 20 iterations") != std::string::npos ? 1 : 0;
   };
-  const int programs = testing::usual_or(50, 10);
+  const int programs = testing::usual_or(24, 10);
   EXPECT_GT(testing::expect_training_where_less_is_enough(
                 make_capuchin, programs, {.most_layers = 8, .guards = false}, look),
             programs / 2);
