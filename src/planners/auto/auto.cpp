@@ -236,10 +236,8 @@ class AutoRun {
   std::vector<std::unique_ptr<OthersPlan>> plans_of_others() {
     std::vector<std::unique_ptr<OthersPlan>> all;
     for (const PlannerInfo& info : planner_list()) {
-      if (!info.chooses_sub_batch || !info.seeds_searches || info.keeps_everything ||
-          context_.stopped()) {
-        continue;
-      }
+      if (context_.stopped()) break;
+      if (!info.chooses_sub_batch || !info.seeds_searches || info.keeps_everything) continue;
       auto& other = all.emplace_back(std::make_unique<OthersPlan>());
       other->planner = &info;
       other->options = part_of_limit(kOtherSize);
@@ -258,8 +256,7 @@ class AutoRun {
     return all;
   }
 
-  /// What has been planned for this size counts as found there. Where the search has none, it
-  /// alone.
+  /// What is planned for this size counts as found there: alone, where the search has none.
   void add(const std::vector<std::unique_ptr<OthersPlan>>& planned, std::size_t i) {
     for (const auto& other : planned) {
       if (!other->plan || index_of(other->plan->strategy.sub_batch) != i) continue;
