@@ -1,11 +1,10 @@
 """Ops of threads beside the step's: while one runs on a storage, its bytes stay where they are.
 
-A mode of PyTorch's sees the ops of one thread. So each thread gets one as it starts, by the hook that
-Python has for profilers.
+A mode of PyTorch's sees the ops of one thread. So each thread gets one as it starts.
 """
 
 import contextlib
-import sys
+import functools
 import threading
 
 from torch.utils import _python_dispatch
@@ -42,16 +41,15 @@ call_it_as_it_is(Onlooker)
 
 def watch():
     """Threads that `threading` starts from now on are seen."""
-    before = threading._profile_hook
+    begin = threading.Thread._bootstrap_inner
 
-    def at_first(frame, event, argument):
-        sys.setprofile(before)
+    @functools.wraps(begin)
+    def seen(thread):
         _here.mode = Onlooker()
-        _here.mode.__enter__()
-        if before is not None:
-            before(frame, event, argument)
+        with _here.mode:
+            begin(thread)
 
-    threading.setprofile(at_first)
+    threading.Thread._bootstrap_inner = seen
 
 
 @contextlib.contextmanager
