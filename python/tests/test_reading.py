@@ -141,3 +141,25 @@ def test_ops_of_threads_read_whole_values_in_the_middle_of_steps_or_raise_by_nam
     assert wrong == [] and sums
     assert all("is not on the device" in e for e in errors)
     assert differences(plain(models.tiny_gpt, 12, STYLE), Ran(losses, state_of(training))) == []
+
+
+@pytest.mark.skipif(not hasattr(torch, "compile"), reason="a torch without a compiler")
+def test_the_compiler_works_in_threads_and_beside_them():
+    def compiled(factor):
+        return float(torch.compile(lambda x: (x * factor).sum(), backend="eager", fullgraph=True)(
+            torch.ones(3)))
+
+    found, over = [], threading.Event()
+
+    def run():
+        found.append(compiled(2))
+        over.wait()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        found.append(compiled(3))
+    finally:
+        over.set()
+        thread.join()
+    assert sorted(found) == [6.0, 9.0]

@@ -7,8 +7,8 @@ import contextlib
 import functools
 import threading
 
-from torch.utils import _python_dispatch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import (
+    TorchDispatchMode, _get_current_dispatch_mode, _pop_mode, _push_mode)
 
 from . import calls, primitives, running_ops
 from .away import not_here
@@ -20,7 +20,12 @@ _here = threading.local()
 
 class Onlooker(TorchDispatchMode):
     """The mode of a thread. Parts of an op that is not PyTorch's own run unseen: such a one may wait for
-    what a step holds."""
+    what a step holds. Never entered with `with`, which turns the compiler off in all threads."""
+
+    @classmethod
+    def ignore_compile_internals(cls):
+        """Asked by torch.compile: what it has compiled runs as without this."""
+        return True
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if types and is_wrapper(types):
@@ -46,8 +51,8 @@ def watch():
     @functools.wraps(begin)
     def seen(thread):
         _here.mode = Onlooker()
-        with _here.mode:
-            begin(thread)
+        _push_mode(_here.mode)
+        begin(thread)
 
     threading.Thread._bootstrap_inner = seen
 
@@ -56,11 +61,11 @@ def watch():
 def step():
     """The ops of this thread are a step's, which sees them itself."""
     mode = getattr(_here, "mode", None)
-    if mode is None or _python_dispatch._get_current_dispatch_mode() is not mode:
+    if mode is None or _get_current_dispatch_mode() is not mode:
         yield
         return
-    mode.__exit__(None, None, None)
+    _pop_mode()
     try:
         yield
     finally:
-        mode.__enter__()
+        _push_mode(mode)
