@@ -44,6 +44,7 @@ class Budget:
         if any(b._model is self._model and not b._closed for b in _made):
             raise TidepoolError("this model is in a budget already. Next: close() that one first")
         give_back_at_once()
+        onlookers.bytes_move()
         reason = primitives.why_not() or forms.why_not(options.planning, self._ranks)
         if reason is not None:
             raise TidepoolError(reason)

@@ -16,6 +16,7 @@ from .ranks import is_wrapper
 from .step_mode import call_it_as_it_is
 
 _here = threading.local()
+_moves = [False]
 
 
 class Onlooker(TorchDispatchMode):
@@ -31,7 +32,7 @@ class Onlooker(TorchDispatchMode):
         if types and is_wrapper(types):
             return NotImplemented  # so that the ops on what is inside arrive here
         kwargs = kwargs or {}
-        if func.namespace != "aten":
+        if not _moves[0] or func.namespace != "aten":
             return func(*args, **kwargs)
         storages = [primitives.storage_of(t) for t in calls.tensors_in(args, kwargs)
                     if calls.is_plain(t) and t.device.type == "cpu"]
@@ -55,6 +56,11 @@ def watch():
         begin(thread)
 
     threading.Thread._bootstrap_inner = seen
+
+
+def bytes_move():
+    """From now on: until then threads' ops cost them no look."""
+    _moves[0] = True
 
 
 @contextlib.contextmanager
