@@ -22,4 +22,5 @@ export TIDEPOOL_FORM=B PYTHONPATH=$PWD PYTHONDONTWRITEBYTECODE=1
 "$python" -m tidepool_torch.cli doctor
 # The link that most is swapped over; the slower ones are there for reruns, which form B has not.
 LD_PRELOAD=$TIDEPOOL_HOOK exec "$python" -m pytest -q -p no:cacheprovider tests/test_form_b.py \
-  tests/test_swap_executor.py tests/test_host.py tests/test_stops.py tests/test_reading.py -k "not 100000.0 and not 20000000.0 and not too_small" "$@"
+  tests/test_swap_executor.py tests/test_host.py tests/test_stops.py tests/test_reading.py \
+  -k "not 100000.0 and not 20000000.0 and not too_small" "$@"
