@@ -163,3 +163,35 @@ def test_scratch_of_an_op_on_small_tensors_is_in_the_program():
     op.workspace = 32 << 20
     again = StepProgram(program.recording, "step", 4096, 1.0, True, True)
     assert smallest_budget(again.json, machine_of(2e9, 2e9))[0] >= 32 << 20
+
+
+def test_what_numpy_looks_at_in_late_steps_is_in_the_budget(capfd):
+    """It does not leave, as the plan has it: the rest of the step makes room."""
+    def run(inside):
+        gc.collect()
+        training = models.make(masked)
+        torch.manual_seed(5)
+        late, sums, losses = [False], [], []
+        training.model.body[0][1].register_forward_hook(
+            lambda module, args, out: sums.append(out.detach().numpy().sum()) if late[0] else None)
+        budget = tidepool.fit(training.model, training.optimizer, peak="60%",
+                              evaluations=30) if inside else None
+        for number in range(8):
+            late[0] = number == 5
+            x = torch.randn(ROWS, 128)
+            with budget.step() if budget else contextlib.nullcontext():
+                loss = training.model(x, torch.ones(ROWS, dtype=torch.bool)).pow(2).mean()
+                loss.backward()
+                training.optimizer.step()
+                training.optimizer.zero_grad()
+            losses.append(loss.item())
+        report = budget.report() if budget else None
+        if budget:
+            budget.close()
+        return Ran([*losses, *map(float, sums)], state_of(training)), report
+
+    plainly, _ = run(False)
+    ran, report = run(True)
+    assert differences(plainly, ran) == []
+    assert report.outgrown == 1 and report.planned_steps == 5
+    assert "1.0 MiB stay since numpy or dlpack looks at them" in capfd.readouterr().err

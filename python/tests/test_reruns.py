@@ -317,12 +317,13 @@ LOOKS = {"numpy": lambda t: t.detach().numpy(), "dlpack": lambda t: numpy.from_d
 
 
 @pytest.mark.parametrize("look", LOOKS)
-@pytest.mark.parametrize("allow", (("swap",), ("recompute",)))
-def test_arrays_of_activations_that_only_some_steps_make_keep_their_bytes(look, allow):
+@pytest.mark.parametrize("allow, share", ((("swap",), "95%"), (("swap",), "80%"), (("recompute",), "80%")))
+def test_arrays_of_activations_that_only_some_steps_make_keep_their_bytes(look, allow, share):
+    """Where the budget has room for them the plan goes on."""
     arrays, sums = [], []
 
     def change(x, i):
-        if change.step[0] >= 3:
+        if change.step[0] in (3, 4):
             arrays.append(LOOKS[look](x))
         return x
 
@@ -347,10 +348,10 @@ def test_arrays_of_activations_that_only_some_steps_make_keep_their_bytes(look, 
         return ran, [*sums, [float(a.sum()) for a in arrays]]
 
     expected, arrays_expected = sums_of(lambda: plain(build, 6))
-    ran, arrays_seen = sums_of(lambda: inside(build, 6, "80%", **{**OPTIONS, "allow": allow}))
+    ran, arrays_seen = sums_of(lambda: inside(build, 6, share, **{**OPTIONS, "allow": allow}))
     assert differences(expected, ran) == []
-    assert arrays_seen == arrays_expected and len(arrays_seen[-1]) == 6
-    assert ran.moved_out + ran.reruns > 0 and ran.divergences == 0
+    assert arrays_seen == arrays_expected and [len(a) for a in arrays_seen[4:]] == [6, 6, 0]
+    assert ran.moved_out + ran.reruns > 0 and (ran.divergences == 0) == (share == "95%")
 
 
 def test_what_numpy_wrote_since_is_not_computed_again_of():
@@ -364,9 +365,13 @@ def test_what_numpy_wrote_since_is_not_computed_again_of():
         return out
 
     training = models.make(layers(change))
-    with pytest.raises(tidepool.TidepoolError, match="may have changed what it reads"):
+    # By the times of ops plans differ: in some the tensor is away when numpy comes.
+    refused = "may have changed what it reads|is not on the device"
+    with pytest.raises(RuntimeError, match=refused):
         with tidepool.fit(training.model, training.optimizer, peak="80%", report=False,
                           **OPTIONS, allow=("recompute",)) as budget:
             for n in range(5):
                 step[0] = n
+                for planned in budget._plans:
+                    planned.executor.growth.room = 1 << 30  # so that arrays may stay
                 one_step(training, n, Style(), budget.step)

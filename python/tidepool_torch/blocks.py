@@ -160,17 +160,19 @@ class Blocks:
         self.points_at[t] = points_at
 
     def let_stay(self, storage):
-        """Others look at its memory from now on: what it looks at becomes its own."""
+        """Others look at its memory from now on: what it looks at becomes its own. How many bytes do
+        not go where the plan has them."""
         with self.lock:
             t = next((t for t, c in self.identity.items() if c == storage._cdata), None)
             p = self.points_at.get(t)
             if p is None or t not in self.mine:
-                return
+                return 0
             storage._swap_data_ptr_(self.block[p])  # the block looks at the same bytes now
             self.looked_at[p] = storage
             self.stay.add(t)
             self.mine.discard(t)
             self.points_at[t] = None
+            return storage.nbytes()
 
     def has_left(self, t, p):
         """Whether others look at the tensor, in another place than the plan has it."""

@@ -62,6 +62,7 @@ class Executor:
         self.position = 0
         self._next = 0
         self._unfinished = None
+        self._stays = 0  # bytes that stay since others look at them
 
     @property
     def moved_out(self):
@@ -103,6 +104,7 @@ class Executor:
     def begin(self, storages):
         self.position = self._next = 0
         self.growth.begin()
+        self._stays = 0
         self._unfinished = None
         self._uses_left = [count for _, count in self.schedule.endings]
         self._reruns_left = dict(self.schedule.reruns_of)
@@ -115,14 +117,14 @@ class Executor:
 
     def _looks_at(self, storage):
         """Something outside of PyTorch's dispatcher is about to, and may write it unseen."""
-        self.blocks.let_stay(storage)
+        self._stays += self.blocks.let_stay(storage)
         for kept in list(self.kept_calls.values()):
             kept.is_looked_at(storage)
 
     def run(self, func, args, kwargs):
         """One call of PyTorch's. Diverged, with nothing of the call done, where it is another."""
-        if self.growth.spare < 0:
-            raise self.growth.outgrown(func)
+        if self.growth.spare < self._stays:
+            raise self.growth.outgrown(func, self._stays)
         expected, action = self.calls[self.position]
         if expected is not func:
             tensors = calls.tensors_in(args, kwargs)
@@ -256,8 +258,8 @@ class Executor:
 
     def end(self):
         """The rest of the schedule, behind the last call. Diverged where calls are missing."""
-        if self.growth.spare < 0:
-            raise self.growth.outgrown("the end")
+        if self.growth.spare < self._stays:
+            raise self.growth.outgrown("the end", self._stays)
         if self.schedule.where_it_is_next(None, self.position) is None:
             raise Diverged("the end", "instead of "
                            f"{calls.name_of(self.schedule.call_at(self.position)[0])}")

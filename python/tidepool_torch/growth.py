@@ -55,6 +55,10 @@ class Growth:
         if size > made and size >= self.least:
             self.spare -= size - made
 
-    def outgrown(self, func):
-        return Outgrown(func, f"results before it have {in_words(self.room - self.spare)} more than "
-                              f"the recorded ones, the budget has {in_words(self.room)} left")
+    def outgrown(self, func, stays=0):
+        """`stays` are bytes that others look at, so that they do not leave."""
+        more = self.room - self.spare
+        why = [f"results before it have {in_words(more)} more than the recorded ones"] if more else []
+        if stays:
+            why.append(f"{in_words(stays)} stay since numpy or dlpack looks at them")
+        return Outgrown(func, f"{', '.join(why)}, the budget has {in_words(self.room)} left")

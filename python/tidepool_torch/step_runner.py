@@ -22,6 +22,12 @@ from .step_mode import InterruptGate
 _MOST_PARTIAL = 4
 
 
+def _raises(error):
+    def handle(func, args, kwargs):
+        raise error
+    return handle
+
+
 class _OneAtATime:
     """Lets one step run in the process: counts of bytes and random states are the process's, and two
     budgets would move the same bytes."""
@@ -374,7 +380,12 @@ class StepRunner:
         at = planned.executor.schedule.op_at(planned.executor.position)
         self._say(f"step {self.steps} differs from the plan at op {at} {error}; running reactively",
                   once=str(error))
-        landed = land(planned.executor, self._away)
+        try:
+            landed = land(planned.executor, self._away)
+        except Exception as lost:
+            # A script that catches it must not go on with what is lost.
+            self._mode.handle = _raises(lost)
+            raise
         if self.steps == 1:
             self._look_beside([s for _, s in landed])
         self._use_reactive(landed)
