@@ -1,5 +1,6 @@
 """Other threads that read what is trained."""
 
+import io
 import threading
 
 import pytest
@@ -9,7 +10,7 @@ import models
 import tidepool_torch as tidepool
 from tidepool_torch import primitives, running_ops
 from tidepool_torch.planning import machine_of
-from training import Ran, Style, differences, one_step, plain, state_of
+from training import Ran, Style, body, differences, one_step, plain, state_of
 
 STYLE = Style()
 
@@ -163,3 +164,53 @@ def test_the_compiler_works_in_threads_and_beside_them():
         over.set()
         thread.join()
     assert sorted(found) == [6.0, 9.0]
+
+
+def test_state_dict_in_another_thread_is_of_the_end_of_the_step_that_runs():
+    training = models.make(models.tiny_gpt)
+    with tidepool.fit(training.model, training.optimizer, peak="60%", report=False, evaluations=100,
+                      min_bytes=1024, machine=machine_of(1e9, 1e9, alignment=64)) as budget:
+        for n in range(4):
+            one_step(training, n, STYLE, budget.step)
+        found = []
+
+        def take():
+            state = training.optimizer.state_dict()["state"]
+            found.append({k: v["exp_avg"].clone() for k, v in state.items()})
+
+        thread = threading.Thread(target=take)
+        with budget.step():
+            thread.start()
+            body(training, [training.batch(4)], STYLE)
+        thread.join()
+        with budget.resident():
+            now = [s["exp_avg"] for s in training.optimizer.state.values()]
+            assert all(torch.equal(a, b) for a, b in zip(now, found[0].values()))
+
+
+def test_checkpoints_are_saved_in_the_middle_of_steps():
+    training = models.make(models.tiny_gpt)
+    errors, sizes, over = set(), set(), threading.Event()
+
+    def save():
+        while not over.is_set():
+            file = io.BytesIO()
+            try:
+                torch.save([training.model.state_dict(), training.optimizer.state_dict()], file)
+                sizes.add(len(torch.load(io.BytesIO(file.getvalue()))))
+            except RuntimeError as error:
+                errors.add(str(error))
+
+    torch.manual_seed(5)
+    with tidepool.fit(training.model, training.optimizer, peak="50%", report=False, home=False,
+                      evaluations=100, min_bytes=1024,
+                      machine=machine_of(1e9, 1e9, alignment=64)) as budget:
+        savers = [threading.Thread(target=save) for _ in range(2)]
+        for thread in savers:
+            thread.start()
+        losses = [one_step(training, n, STYLE, budget.step) for n in range(10)]
+        over.set()
+        for thread in savers:
+            thread.join()
+    assert all("is not on the device" in e for e in errors) and sizes <= {2}
+    assert differences(plain(models.tiny_gpt, 10, STYLE), Ran(losses, state_of(training))) == []

@@ -221,6 +221,10 @@ class Budget:
             budget = me()
             return None if budget is None else budget._bytes_of_away(storage)
 
+        def beside():
+            budget = me()
+            return contextlib.nullcontext() if budget is None else budget._runner.reading.beside()
+
         def loaded():
             budget = me()
             if budget is not None:
@@ -236,7 +240,7 @@ class Budget:
             if budget is not None:
                 budget._runner.check_thread()
 
-        return (self._trained.add_hooks(bytes_of_away, loaded, called)
+        return (self._trained.add_hooks(bytes_of_away, beside, loaded, called)
                 + self._ranks.add_hooks(self._model, look))
 
 

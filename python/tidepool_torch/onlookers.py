@@ -7,6 +7,7 @@ import contextlib
 import functools
 import threading
 
+import torch
 from torch.utils._python_dispatch import (
     TorchDispatchMode, _get_current_dispatch_mode, _pop_mode, _push_mode)
 
@@ -34,8 +35,7 @@ class Onlooker(TorchDispatchMode):
         kwargs = kwargs or {}
         if not _moves[0] or func.namespace != "aten":
             return func(*args, **kwargs)
-        storages = [primitives.storage_of(t) for t in calls.tensors_in(args, kwargs)
-                    if calls.is_plain(t) and t.device.type == "cpu"]
+        storages = _storages_of(calls.tensors_in(args, kwargs))
         with running_ops.on(storages):
             if primitives.SWAPS_ONLY and not all(primitives.has_bytes(s) for s in storages):
                 raise RuntimeError(not_here("a tensor"))
@@ -45,8 +45,39 @@ class Onlooker(TorchDispatchMode):
 call_it_as_it_is(Onlooker)
 
 
+# What reads bytes without an op: torch.save(), pickles, lists.
+_READERS = ((torch._C.PyTorchFileWriter, "write_record"), (torch.UntypedStorage, "_write_file"),
+            (torch.UntypedStorage, "tolist"), (torch.Tensor, "tolist"))
+
+
+def _see(owner, name):
+    read = getattr(owner, name, None)
+    if read is None:
+        return
+
+    @functools.wraps(read)
+    def seen(*args, **kwargs):
+        if not _moves[0] or not hasattr(_here, "mode"):
+            return read(*args, **kwargs)
+        storages = _storages_of(args)
+        with running_ops.on(storages):
+            for storage in storages:
+                storage.data_ptr()  # raises by name what a writer of files would end half-way with
+            return read(*args, **kwargs)
+
+    setattr(owner, name, seen)
+
+
+def _storages_of(values):
+    return [v if isinstance(v, torch.UntypedStorage) else primitives.storage_of(v) for v in values
+            if isinstance(v, torch.UntypedStorage)
+            or (isinstance(v, torch.Tensor) and calls.is_plain(v) and v.device.type == "cpu")]
+
+
 def watch():
     """Threads that `threading` starts from now on are seen."""
+    for owner, name in _READERS:
+        _see(owner, name)
     begin = threading.Thread._bootstrap_inner
 
     @functools.wraps(begin)

@@ -44,6 +44,16 @@ class Reading:
                 self._changed.notify_all()
 
     @contextlib.contextmanager
+    def beside(self):
+        """The same in any thread: that of a step, and one that reads, need not wait."""
+        me = threading.get_ident()
+        if self._steps_in == me or me in self._readers:
+            yield
+            return
+        with self.reading():
+            yield
+
+    @contextlib.contextmanager
     def step(self):
         """Waits for those that read. TidepoolError in a thread that does."""
         me = threading.get_ident()

@@ -62,12 +62,16 @@ class Trained:
     def has_state(self):
         return all(o.state or not o.defaults.get("momentum", True) for o in self.optimizers)
 
-    def add_hooks(self, bytes_of_away, loaded, called):
+    def add_hooks(self, bytes_of_away, beside, loaded, called):
         """state_dict() hands out copies of what is away: bytes_of_away(storage) has its bytes, or
-        None; loaded() is called behind load_state_dict(), called() before the model is. What is
+        None, in a block of beside(), in which nothing moves; loaded() is called behind load_state_dict(), called() before the model is. What is
         returned can be removed."""
 
-        copies = _Hook(lambda owner, state, *_: _copy_away(state, bytes_of_away))
+        def copy_away(owner, state, *_):
+            with beside():
+                _copy_away(state, bytes_of_away)
+
+        copies = _Hook(copy_away)
         behind = _Hook(lambda *_: loaded())
         owners = (self.model, *self.optimizers)
         return ([on_state_dict(owner, copies) for owner in owners]
