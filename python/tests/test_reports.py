@@ -119,6 +119,11 @@ def test_verify_compares_the_users_own_steps():
     budget.close()
 
 
+def test_a_cost_below_nothing_is_doubted():
+    assert prediction.overhead(1.1, 1.0) == "+10.0 %" and prediction.overhead(0.99, 1.0) == "-1.0 %"
+    assert prediction.overhead(0.8, 1.0) == "-20.0 % (busy machine when its ops were recorded)"
+
+
 def test_verify_before_the_first_step():
     training = models.make(models.tiny_gpt)
     budget = fit(training)

@@ -16,6 +16,9 @@ from .step_mode import InterruptGate
 _CALLS = 200
 _TIMES = 3
 
+# No machine is quieter than that, as a share.
+_QUIET = 0.02
+
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
@@ -31,7 +34,10 @@ class Prediction:
 
 
 def overhead(seconds, unlimited):
-    return f"{share_above(seconds, unlimited) * 100:+.1f} %"
+    """In words. Where a step took less than its ops did, these were recorded on a busy machine."""
+    share = share_above(seconds, unlimited)
+    doubt = " (busy machine when its ops were recorded)" if share < -_QUIET else ""
+    return f"{share * 100:+.1f} %{doubt}"
 
 
 def share_above(seconds, unlimited):
