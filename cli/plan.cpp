@@ -76,7 +76,9 @@ Result<int> plan(const PlanArguments& a, bool json) {
   if (auto sound = check_arguments(a); !sound) return fail(sound.error());
   TerminalObserver observer;
   const Cache cache(a.subject.cache, observer);
-  auto subject = subject_of(a.subject, a.budget, cache, observer);
+  SubjectSpec asked = a.subject;
+  asked.unmeasured = !meets_every_budget(a.planner.name);  // which names a budget of its own
+  auto subject = subject_of(asked, a.budget, cache, observer);
   if (!subject) return fail(subject.error());
   const auto budget = budget_for(*subject, a.budget, a.planner.name);
   if (!budget) return fail(budget.error());

@@ -209,5 +209,23 @@ TEST_F(Cli, FitInRoundsIsLimitedByWhatARoundNeeds) {
   EXPECT_EQ(rounds["largest"]["batch"], 512);
 }
 
+/// Also below what any planner needs, where the command measures nothing.
+TEST_F(Cli, ThePlannerThatKeepsEverythingNamesWhatItNeedsAtOnce) {
+  const auto plan = [](const std::string& budget) {
+    return Words{"plan",        "tiny-vgg-plain",
+                 "--batch",     "20",
+                 "--data",      "synthetic",
+                 "--sub-batch", "auto",
+                 "--planner",   "none",
+                 "--link",      "500000000",
+                 "--threads",   "1",
+                 "--no-cache",  "--budget",
+                 budget};
+  };
+  const Json error = expect_error(plan("5000"), 4, HasSubstr("enough for planner 'none'"));
+  const std::int64_t named = error["smallest_feasible_bytes"];
+  EXPECT_EQ(success(plan(std::to_string(named)))["planner"], "none");
+}
+
 }  // namespace
 }  // namespace tidepool
