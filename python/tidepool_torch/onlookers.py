@@ -37,12 +37,20 @@ class Onlooker(TorchDispatchMode):
             return func(*args, **kwargs)
         storages = _storages_of(calls.tensors_in(args, kwargs))
         with running_ops.on(storages):
-            if primitives.SWAPS_ONLY and not all(primitives.has_bytes(s) for s in storages):
-                raise RuntimeError(not_here("a tensor"))
+            if primitives.SWAPS_ONLY:
+                _check(storages)
             return func(*args, **kwargs)
 
 
 call_it_as_it_is(Onlooker)
+
+
+def _check(storages):
+    """RuntimeError by name where one is away."""
+    for storage in storages:
+        if not primitives.has_bytes(storage):
+            storage.data_ptr()  # says the name, where this form has it
+            raise RuntimeError(not_here("a tensor"))
 
 
 # What reads bytes without an op: torch.save(), pickles, lists.
@@ -61,8 +69,7 @@ def _see(owner, name):
             return read(*args, **kwargs)
         storages = _storages_of(args)
         with running_ops.on(storages):
-            for storage in storages:
-                storage.data_ptr()  # raises by name what a writer of files would end half-way with
+            _check(storages)  # before a writer of files ends half-way
             return read(*args, **kwargs)
 
     setattr(owner, name, seen)
