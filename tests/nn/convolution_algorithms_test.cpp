@@ -12,7 +12,6 @@ namespace {
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::Field;
 using ::testing::Not;
 
 struct ConvolutionOfTest {
@@ -71,7 +70,7 @@ TEST(ConvolutionAlgorithms, A3x3OfStride1HasAllOfThemInEveryDirection) {
     EXPECT_EQ(list.front().name, "implicit-gemm");
     EXPECT_EQ(list.front().workspace, 0);
     EXPECT_TRUE(std::ranges::is_sorted(list, {}, &KernelAlgorithm::workspace));
-    EXPECT_THAT(list, Each(Field(&KernelAlgorithm::deterministic, true)));
+    EXPECT_THAT(list, Each(::testing::Field(&KernelAlgorithm::deterministic, true)));
   }
 }
 

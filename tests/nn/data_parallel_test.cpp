@@ -132,7 +132,7 @@ auto numbered(std::vector<ParallelSetting> all) {
   return ::testing::ValuesIn(all);
 }
 
-std::string name_of(const ::testing::TestParamInfo<ParallelSetting>& setting) {
+std::string name_of_setting(const ::testing::TestParamInfo<ParallelSetting>& setting) {
   std::string name = setting.param.model;
   std::erase(name, '-');
   return name + "On" + std::to_string(setting.param.devices) + (setting.param.naive ? "Naive" : "");
@@ -195,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(Models, DataParallelBits,
                                    ParallelSetting{"tiny-resnet", 4, Optimizer::sgd},
                                    ParallelSetting{"tiny-resnet", 2, Optimizer::sgd, true},
                                    ParallelSetting{"tiny-resnet-sd", 2, Optimizer::sgd}}),
-                         name_of);
+                         name_of_setting);
 
 class DataParallelRounds : public ::testing::TestWithParam<ParallelSetting> {};
 
@@ -235,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(Models, DataParallelRounds,
                                    ParallelSetting{"tiny-vgg", 2, Optimizer::adamw, true},
                                    ParallelSetting{"tiny-vgg", 4, Optimizer::adamw},
                                    ParallelSetting{"tiny-vgg", 4, Optimizer::sgd, true}}),
-                         name_of);
+                         name_of_setting);
 
 TEST(DataParallel, GradientsOfDevicesAreThoseOfTheWholeBatch) {
   // Not bit for bit: one device sums over all samples at once.

@@ -17,7 +17,7 @@
 namespace tidepool::nn {
 namespace {
 
-constexpr std::int64_t kIterations = 3;
+constexpr std::int64_t kIterationsRun = 3;
 constexpr bool kAllSettings = !tidepool::testing::kSanitized;
 
 struct Setting {
@@ -63,7 +63,7 @@ void expect_exact(const Result<Graph>& graph, const TrainingOptions& options, in
 
   auto unlimited = TrainingRunner::create(*training, reference_kernels(), data, {});
   ASSERT_TRUE(unlimited);
-  run_reference(*training, **unlimited, kIterations);
+  run_reference(*training, **unlimited, kIterationsRun);
 
   for (const PlannerInfo& info : tidepool::testing::in_turn(planner_list(), turn, kTurns)) {
     SCOPED_TRACE(info.name);
@@ -85,7 +85,7 @@ void expect_exact(const Result<Graph>& graph, const TrainingOptions& options, in
     FakeDevice device(FakeScript{});
     Executor executor(training->program, planned->lowered.plan, device, **inside);
     executor.enter();
-    executor.run(kIterations);
+    executor.run(kIterationsRun);
     executor.exit();
 
     EXPECT_LE(executor.arena_peak(), budget);

@@ -21,7 +21,7 @@ Result<Planned> plan(Planner& planner, const Program& program, const Machine& ma
   return make_plan(planner, workload, machine, {budget, 0}, options);
 }
 
-constexpr testing::RandomShape kShape{5, 4096, 2};
+constexpr testing::RandomShape kTideShape{5, 4096, 2};
 
 std::uint64_t most_programs() { return testing::some<std::uint64_t>(testing::usual_or(8, 3), 20); }
 
@@ -36,7 +36,7 @@ TEST(Tide, HonoursEveryBudgetAndIsNeverSlowerThanAutoswap) {
   int faster = 0;
   for (std::uint64_t seed = 0; seed < most_programs(); ++seed) {
     SCOPED_TRACE(seed);
-    const Program program = testing::random_program(seed, kShape);
+    const Program program = testing::random_program(seed, kTideShape);
     const Machine machine = testing::random_machine(seed);
     const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     for (const Bytes budget : {least, least * 5 / 4, least * 3 / 2}) {
@@ -65,7 +65,7 @@ TEST(Tide, AnInfeasibleBudgetNamesTheSmallestFeasibleOne) {
 TEST(Tide, AValueThatLeavesTwiceIsCopiedOutOnce) {
   bool seen = false;
   for (std::uint64_t seed = 0; seed < 20 && !seen; ++seed) {
-    const Program program = testing::random_program(seed, kShape);
+    const Program program = testing::random_program(seed, kTideShape);
     const Machine machine = testing::random_machine(seed);
     const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
     const auto planned = plan(*make_tide(), program, machine, budget, quick());
@@ -88,7 +88,7 @@ TEST(Tide, MoreEvaluationsAreNeverWorseForTheSameSeed) {
   int better = 0;
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
     SCOPED_TRACE(seed);
-    const Program program = testing::random_program(seed, kShape);
+    const Program program = testing::random_program(seed, kTideShape);
     const Machine machine = testing::random_machine(seed);
     const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
     Nanos before = Nanos::max();
@@ -109,7 +109,7 @@ TEST(Tide, EvaluationsGiveTheSamePlanOnAnyNumberOfThreads) {
   int searched = 0;
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
     SCOPED_TRACE(seed);
-    const Program program = testing::random_program(seed, kShape);
+    const Program program = testing::random_program(seed, kTideShape);
     const Machine machine = testing::random_machine(seed);
     const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
     std::vector<std::string> plans;

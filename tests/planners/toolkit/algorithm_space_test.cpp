@@ -13,7 +13,7 @@ using enum AccessMode;
 using ::testing::ElementsAre;
 using Algorithms = std::vector<std::int32_t>;
 
-constexpr Bytes kPlenty = Bytes{1} << 40;
+constexpr Bytes kUnlimitedBytes = Bytes{1} << 40;
 
 /// A chain of ops that have these algorithms, of tensors of 1000 bytes.
 Program space_program(const std::vector<std::vector<Algorithm>>& ops) {
@@ -34,7 +34,7 @@ Algorithm algorithm(Nanos::rep time, Bytes workspace, bool deterministic = true)
   return {"a", Nanos{time}, workspace, deterministic};
 }
 
-AlgorithmSpace space_of(const Program& program, Bytes limit = kPlenty) {
+AlgorithmSpace space_of(const Program& program, Bytes limit = kUnlimitedBytes) {
   return {program, 1, limit, least_workspace_algorithms(program)};
 }
 

@@ -260,8 +260,8 @@ TEST(GapSearch, EndsWhenNothingStalls) {
   GapSearch search(subject.lowering, subject.algorithms);
   GapSearchOptions options;
   options.allowance = Clock::now() + kLong;
-  constexpr Bytes kPlenty = Bytes{1} << 40;
-  ASSERT_TRUE(search.run(kPlenty, {AwayGaps(subject.gaps(), 0)}, options));
+  constexpr Bytes plenty = Bytes{1} << 40;
+  ASSERT_TRUE(search.run(plenty, {AwayGaps(subject.gaps(), 0)}, options));
   EXPECT_EQ(search.time(), search.compute_time());
   EXPECT_EQ(search.evaluations(), 1);
 }
