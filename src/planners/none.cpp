@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <ranges>
 #include <vector>
 
 #include "base/least.h"
@@ -35,8 +34,8 @@ class None : public Planner {
     }
     // Small rounds need the least: larger ones are asked whether they need less yet.
     Bytes needed = kNoDeviceLimit;
-    for (const std::int64_t size : std::views::reverse(sizes)) {
-      Lowering& lowering = **context.lowering(size);
+    for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
+      Lowering& lowering = **context.lowering(*size);
       const Strategy strategy = context.everything_kept(lowering);
       const Bytes less = needed - lowering.machine().alignment();
       if (needed < kNoDeviceLimit && !within({less, 0}, lowering, strategy, context)) continue;
