@@ -96,6 +96,7 @@ def test_bytes_stay_while_an_op_of_another_thread_runs_on_them():
     assert order == ["read", "moved"] and not primitives.has_bytes(storage)
 
 
+@pytest.mark.skipif(primitives.SWAPS_ONLY, reason="torch 1.13 lets go of tensors that a walk has found")
 @pytest.mark.parametrize("in_the_thread", [False, True])
 def test_ops_of_threads_read_whole_values_in_the_middle_of_steps_or_raise_by_name(in_the_thread):
     """Steps in the main thread, or in one that is seen itself."""
@@ -206,11 +207,15 @@ def test_checkpoints_are_saved_in_the_middle_of_steps():
                       evaluations=100, min_bytes=1024,
                       machine=machine_of(1e9, 1e9, alignment=64)) as budget:
         savers = [threading.Thread(target=save) for _ in range(2)]
+        # What they take while a step is recorded counts as its ops'.
+        losses = [one_step(training, n, STYLE, budget.step) for n in range(2)]
         for thread in savers:
             thread.start()
-        losses = [one_step(training, n, STYLE, budget.step) for n in range(10)]
-        over.set()
-        for thread in savers:
-            thread.join()
-    assert all("is not on the device" in e for e in errors) and sizes <= {2}
-    assert differences(plain(models.tiny_gpt, 10, STYLE), Ran(losses, state_of(training))) == []
+        try:
+            losses += [one_step(training, n, STYLE, budget.step) for n in range(2, 12)]
+        finally:
+            over.set()
+            for thread in savers:
+                thread.join()
+    assert not {e for e in errors if "is not on the device" not in e} and sizes <= {2}
+    assert differences(plain(models.tiny_gpt, 12, STYLE), Ran(losses, state_of(training))) == []

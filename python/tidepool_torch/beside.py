@@ -11,10 +11,21 @@ from .primitives import StorageWeakRef, storage_of
 _MOST_NAMED = 3
 
 
+def _holds(tensor):
+    """False of one that another thread was letting go of. Until it is asked, the object of one that only
+    C++ holds keeps no tensor alive."""
+    if hasattr(torch.Tensor, "_fix_weakref"):
+        tensor._fix_weakref()
+    try:
+        return tensor.device is not None
+    except RuntimeError:  # it "does not have a device"
+        return False
+
+
 def _tensors_in_python():
     """One of each storage in memory."""
     found = {}
-    for tensor in instances.of_exactly(torch.Tensor, torch.nn.Parameter):
+    for tensor in filter(_holds, instances.of_exactly(torch.Tensor, torch.nn.Parameter)):
         if tensor.device.type == "cpu" and tensor.layout == torch.strided:
             found[storage_of(tensor)._cdata] = tensor
     return found.values()

@@ -44,7 +44,6 @@ class Budget:
         if any(b._model is self._model and not b._closed for b in _made):
             raise TidepoolError("this model is in a budget already. Next: close() that one first")
         give_back_at_once()
-        onlookers.bytes_move()
         reason = primitives.why_not() or forms.why_not(options.planning, self._ranks)
         if reason is not None:
             raise TidepoolError(reason)
@@ -59,6 +58,7 @@ class Budget:
         self._known_plans = Plans(options, self._tier, type(self._model).__name__, say)
         self._runner = StepRunner(self._ranks, self._storages, self._known_plans, self._reactive,
                                   self._beside, options, peak, say)
+        onlookers.bytes_move(self._runner.reading)
         self._last_report = None  # when it is closed
         self._closed = False
         self._process = os.getpid()

@@ -6,6 +6,7 @@ A mode of PyTorch's sees the ops of one thread. So each thread gets one as it st
 import contextlib
 import functools
 import threading
+import weakref
 
 import torch
 from torch.utils._python_dispatch import (
@@ -17,7 +18,7 @@ from .ranks import is_wrapper
 from .step_mode import call_it_as_it_is
 
 _here = threading.local()
-_moves = [False]
+_budgets = weakref.WeakSet()  # those that move bytes: the Reading of each
 
 
 class Onlooker(TorchDispatchMode):
@@ -33,7 +34,7 @@ class Onlooker(TorchDispatchMode):
         if types and is_wrapper(types):
             return NotImplemented  # so that the ops on what is inside arrive here
         kwargs = kwargs or {}
-        if not _moves[0] or func.namespace != "aten":
+        if not _budgets or func.namespace != "aten":
             return func(*args, **kwargs)
         storages = _storages_of(calls.tensors_in(args, kwargs))
         with running_ops.on(storages):
@@ -65,7 +66,7 @@ def _see(owner, name):
 
     @functools.wraps(read)
     def seen(*args, **kwargs):
-        if not _moves[0] or not hasattr(_here, "mode"):
+        if not _budgets or not hasattr(_here, "mode"):
             return read(*args, **kwargs)
         storages = _storages_of(args)
         with running_ops.on(storages):
@@ -73,6 +74,27 @@ def _see(owner, name):
             return read(*args, **kwargs)
 
     setattr(owner, name, seen)
+
+
+def _save_between_steps():
+    """Form B: a writer of files is given addresses, and what is away has none. Saves wait for the step
+    that runs, and what is away raises."""
+    save, tag = torch.serialization.save, torch.serialization.location_tag
+
+    @functools.wraps(save)
+    def saves(*args, **kwargs):
+        with contextlib.ExitStack() as none_runs:
+            for reading in list(_budgets):
+                none_runs.enter_context(reading.beside())
+            return save(*args, **kwargs)
+
+    @functools.wraps(tag)
+    def checked(storage):  # what is saved passes here
+        _check(_storages_of([storage]))
+        return tag(storage)
+
+    torch.save = torch.serialization.save = saves
+    torch.serialization.location_tag = checked
 
 
 def _storages_of(values):
@@ -83,6 +105,8 @@ def _storages_of(values):
 
 def watch():
     """Threads that `threading` starts from now on are seen."""
+    if primitives.SWAPS_ONLY:
+        _save_between_steps()
     for owner, name in _READERS:
         _see(owner, name)
     begin = threading.Thread._bootstrap_inner
@@ -96,9 +120,9 @@ def watch():
     threading.Thread._bootstrap_inner = seen
 
 
-def bytes_move():
-    """From now on: until then threads' ops cost them no look."""
-    _moves[0] = True
+def bytes_move(reading):
+    """From now on, as long as somebody holds the Reading: until then threads' ops cost them no look."""
+    _budgets.add(reading)
 
 
 @contextlib.contextmanager
