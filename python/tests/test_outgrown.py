@@ -195,3 +195,39 @@ def test_what_numpy_looks_at_in_late_steps_is_in_the_budget(capfd):
     assert differences(plainly, ran) == []
     assert report.outgrown == 1 and report.planned_steps == 5
     assert "1.0 MiB stay since numpy or dlpack looks at them" in capfd.readouterr().err
+
+
+def test_what_pytorch_lets_go_of_late_is_gone_before_the_next_op():
+    """Also where that op is on nothing that the plan moves."""
+    torch.manual_seed(0)
+    model = nn.ModuleList([nn.Linear(256, 256) for _ in range(6)])
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    gone = []
+
+    def step():
+        h, mask = torch.randn(ROWS, 256), torch.full((256,), 1.0)
+        for linear in model:
+            h = linear(h) + F.gelu(h * mask)
+        h.pow(2).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    with tidepool.fit(model, optimizer, peak="60%", allow=("swap",), report=False,
+                      machine=machine_of(4e9, 4e9)) as budget:
+        for _ in range(3):
+            with budget.step():
+                step()
+        with budget.step():
+            executor = budget._plans[0].executor
+            run = executor.run
+
+            def seen(func, args, kwargs):
+                late = executor._unfinished
+                out = run(func, args, kwargs)
+                if late is not None and executor.position - 1 in executor.schedule.lets_go:
+                    gone.append(executor._unfinished != late)
+                return out
+
+            executor.run = seen
+            step()
+    assert len(gone) > 3 and all(gone)

@@ -137,6 +137,8 @@ class Executor:
             action = self.calls[position][1]
         if action is not None and action is not LEFT_ALONE:
             return self._act(action, func, args, kwargs)
+        if self.position in self.schedule.lets_go:
+            self._finish_late()
         if action is LEFT_ALONE:
             if self._ours_among(calls.tensors_in(args, kwargs)):
                 raise Diverged(func, "another tensor")
@@ -185,8 +187,7 @@ class Executor:
             raise Diverged(func, "something outside of PyTorch looks at what it writes")
         i = action.instruction
         blocks, copies = self.blocks, self.copies
-        if self._unfinished is not None:
-            self._finish_late()
+        self._finish_late()
         if self._next < i:
             self._walk(i)
         if copies.missing[i] or copies.error is not None:
@@ -215,7 +216,7 @@ class Executor:
         else:
             self.growth.look_at(self.position - 1, out, args, kwargs)
         if action.ends_late:
-            # PyTorch lets go of it before the next call: then it is known who holds it.
+            # PyTorch lets go of it before the next op: then it is known who holds it.
             self._unfinished = i
         else:
             self._finish(i)

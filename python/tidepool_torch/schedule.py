@@ -78,6 +78,8 @@ class StepSchedule:
     endings      (placement, its uses): when all have been, its bytes are no longer needed
     copy_waits   instructions that one waits for which another thread runs
     signals[i]   whether another thread wants to know when instruction i is done
+    lets_go      positions of ops before which PyTorch lets go of what a call behind which it does so
+                 has ended (Action.ends_late)
     silent[i]    whether instruction i is a call of PyTorch's that asks nothing
     newest_after[i]  (tensor, placement) of which rerun i makes the value that PyTorch has of it
     """
@@ -94,8 +96,9 @@ class StepSchedule:
         self.made = [self._made_at(k) for k in range(len(self.calls))]
         self.highest, self.highest_makes = self._find_highest()
         self.passing = [passing(*call, made) for call, made in zip(self.calls, self.made)]
-        if self.highest >= 0:
-            self.passing[self.highest] = NOT_PASSING
+        self.lets_go = set(self._find_where_late_ends())
+        for position in self.lets_go | {self.highest} - {-1}:
+            self.passing[position] = NOT_PASSING
 
     def op_at(self, position):
         """The recorded op that comes next at a call; the number of ops at the end."""
@@ -227,6 +230,15 @@ class StepSchedule:
             self.calls.append((func, action))
         self._find_late()
 
+    def _find_where_late_ends(self):
+        ended = False
+        for position, (_, action) in enumerate(self.calls):
+            if ended and self.program.recording.dispatched[position][1] >= 0:
+                yield position
+                ended = False
+            if isinstance(action, Action):
+                ended = action.ends_late
+
     def _made_at(self, position):
         made = self.program.recording.dispatched[position][3]
         action = self.calls[position][1]
@@ -269,6 +281,10 @@ class StepSchedule:
         return list(itertools.accumulate(change[:count]))
 
     def _find_late(self):
+        """What PyTorch holds goes behind the call: no copy may begin before that takes its room."""
+        of_pytorch = {last for p, first, last, goes_on in self.plan.lives
+                      if not goes_on and self.plan.placements[p].on_device
+                      and self.tensor_at(p) not in self.managed}
         left = collections.Counter(self.accesses_left)
         for _, action in self.calls:
             if not isinstance(action, Action):
@@ -276,7 +292,9 @@ class StepSchedule:
             for t in action.touched:
                 left[t] -= 1
             ended = [self.tensor_at(self.endings[e][0]) for e in self.ends[action.instruction]]
-            action.ends_late = any(not left[t] and t not in self.plan.boundary for t in ended)
+            i = action.instruction
+            action.ends_late = ((i in of_pytorch and self.signals[i]) or
+                                any(not left[t] and t not in self.plan.boundary for t in ended))
 
     def _find_newest(self):
         changed_by = {}
