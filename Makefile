@@ -93,6 +93,7 @@ run-asan-ubsan run-tsan: run-%:
 .PHONY: check-includes
 check-includes:
 	python3 tools/check_includes.py
+	python3 tools/check_imports.py
 	python3 tools/check_messages.py
 	python3 tools/check_sizes.py
 	python3 tools/check_names.py

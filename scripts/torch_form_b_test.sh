@@ -19,7 +19,7 @@ fi
 cd "$(dirname "${BASH_SOURCE[0]}")/../python"
 "${CC:-cc}" -O2 -shared -fPIC -fno-builtin -o "$TIDEPOOL_HOOK" hook/hook.c
 export TIDEPOOL_FORM=B PYTHONPATH=$PWD PYTHONDONTWRITEBYTECODE=1
-"$python" -m tidepool_torch.cli doctor
+"$python" -m tidepool_torch doctor
 # The link that most is swapped over; the slower ones are there for reruns, which form B has not.
 LD_PRELOAD=$TIDEPOOL_HOOK exec "$python" -m pytest -q -p no:cacheprovider tests/test_form_b.py \
   tests/test_swap_executor.py tests/test_host.py tests/test_stops.py tests/test_reading.py \

@@ -43,5 +43,5 @@ TIDEPOOL_TORCH_VENV=$environment scripts/torch_native.sh "$native" ||
   echo "torch_test.sh: without the native module; tests that need it skip" >&2
 
 export PYTHONPATH=$here/python:$native${PYTHONPATH:+:$PYTHONPATH} PYTHONDONTWRITEBYTECODE=1
-"$python" -m tidepool_torch.cli doctor
+"$python" -m tidepool_torch doctor
 LD_PRELOAD=$TIDEPOOL_HOOK exec "$python" -m pytest -p no:cacheprovider python/tests "$@"

@@ -30,7 +30,7 @@ for python in "$@"; do
 import json, os, subprocess, sys
 import tidepool_torch
 from tidepool_torch import hook, library, planner
-from tidepool_torch.diagnosis import _TRIAL, _TRIAL_BUDGET, _TRIAL_MACHINE
+from tidepool_torch.user.diagnosis import _TRIAL, _TRIAL_BUDGET, _TRIAL_MACHINE
 
 inside = os.path.dirname(tidepool_torch.__file__)
 assert inside.startswith(sys.prefix), inside

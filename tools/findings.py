@@ -15,9 +15,9 @@ def shown(file):
         return file
 
 
-def run(description, folders, violations):
+def run(description, folders, violations, suffixes=frozenset(SUFFIXES)):
     """Prints `file:line: message` for every pair that `violations(file, folder)` gives for the sources
-    of the folders named on the command line (default: `folders` of the project). The exit status: 1
+    (files with `suffixes`) of the folders named on the command line (default: `folders` of the project). The exit status: 1
     when there is any."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("folders", nargs="*", type=Path, default=[ROOT / f for f in folders],
@@ -27,7 +27,7 @@ def run(description, folders, violations):
         if not folder.is_dir():
             parser.error(f"{folder} is not a folder")
         folder = folder.resolve()
-        for file in sorted(f for f in folder.rglob("*") if f.suffix in SUFFIXES):
+        for file in sorted(f for f in folder.rglob("*") if f.suffix in suffixes):
             checked += 1
             for line, message in violations(file, folder):
                 print(f"{shown(file)}:{line}: {message}")

@@ -16,7 +16,9 @@ for folder in ("../tests", ".."):
     sys.path.insert(0, os.path.join(HERE, folder))
 
 import models  # noqa: E402
-from tidepool_torch import BudgetInfeasible, planner, planning, recorded  # noqa: E402
+from tidepool_torch import BudgetInfeasible
+from tidepool_torch.planning import planner, planning
+from tidepool_torch.user import recorded  # noqa: E402
 from training import Style, body  # noqa: E402
 
 BUDGETS = {"resnet": (88.0, 58.7, 48.4, 41.0), "gpt": (153.4, 102.3, 84.4, 64.0, 52.0)}

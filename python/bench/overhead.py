@@ -22,12 +22,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 
 import models  # noqa: E402
 import tidepool_torch as tidepool  # noqa: E402
-from tidepool_torch import native  # noqa: E402
-from tidepool_torch.executor import Executor  # noqa: E402
-from tidepool_torch.growth import Growth  # noqa: E402
-from tidepool_torch.planning import machine_of  # noqa: E402
-from tidepool_torch.schedule import LEFT_ALONE, NOT_PASSING, passing  # noqa: E402
-from tidepool_torch.step_mode import InterruptGate  # noqa: E402
+from tidepool_torch.running import native  # noqa: E402
+from tidepool_torch.running.executor import Executor  # noqa: E402
+from tidepool_torch.running.growth import Growth  # noqa: E402
+from tidepool_torch.planning.planning import machine_of  # noqa: E402
+from tidepool_torch.running.schedule import LEFT_ALONE, NOT_PASSING, passing  # noqa: E402
+from tidepool_torch.running.step_mode import InterruptGate  # noqa: E402
 from training import Style, body  # noqa: E402
 
 

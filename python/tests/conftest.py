@@ -35,7 +35,7 @@ SERVED_BY_B = {"test_form_b.py", "test_host.py", "test_reading.py", "test_stops.
 def pytest_collection_modifyitems(items):
     if torch is None:
         return
-    from tidepool_torch import primitives
+    from tidepool_torch.base import primitives
     reason = primitives.why_not()
     for item in items:
         if not _needs_torch(item.path):

@@ -25,9 +25,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.memory import counts, hook_is_loaded
-from tidepool_torch.planning import machine_of
-from tidepool_torch.ranks import Ranks, local
+from tidepool_torch.base.memory import counts, hook_is_loaded
+from tidepool_torch.planning.planning import machine_of
+from tidepool_torch.running.ranks import Ranks
+from tidepool_torch.base.wrappers import local
 
 RECORDED = 4  # the step that ranks record
 SAVED = 6  # behind this step a checkpoint is made

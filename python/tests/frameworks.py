@@ -2,7 +2,7 @@
 
 import torch
 
-from tidepool_torch.planning import machine_of
+from tidepool_torch.planning.planning import machine_of
 
 # Options of fit() for models so small that the usual ones would move nothing.
 FIT = {"peak": "60%", "machine": machine_of(2e9, 2e9, alignment=64), "min_bytes": 1024,

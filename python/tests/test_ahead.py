@@ -16,14 +16,15 @@ from torch.nn import functional as F
 import models
 import test_zoo
 import tidepool_torch as tidepool
-from tidepool_torch import ahead, calls
-from tidepool_torch.costs import measured_costs
-from tidepool_torch.errors import needed_in_words
-from tidepool_torch.memory import counts, hook_is_loaded
-from tidepool_torch.planning import machine_of
-from tidepool_torch.recording import Recorder
-from tidepool_torch.step_mode import InterruptGate, StepMode
-from tidepool_torch.trained import Trained
+from tidepool_torch.recording import ahead
+from tidepool_torch.base import calls
+from tidepool_torch.recording.costs import measured_costs
+from tidepool_torch.base.errors import needed_in_words
+from tidepool_torch.base.memory import counts, hook_is_loaded
+from tidepool_torch.planning.planning import machine_of
+from tidepool_torch.recording.recording import Recorder
+from tidepool_torch.running.step_mode import InterruptGate, StepMode
+from tidepool_torch.recording.trained import Trained
 from test_stops import StopAt, calls_of_a_step
 from training import Ran, differences, on_device, state_of
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import tidepool_torch as tidepool
-from tidepool_torch import recording
+from tidepool_torch.recording import recording
 from frameworks import Tally, differences, layers, options, rows, state_of
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.planning import machine_of
-from tidepool_torch.memory import hook_is_loaded
+from tidepool_torch.planning.planning import machine_of
+from tidepool_torch.base.memory import hook_is_loaded
 from training import Style, differences, inside, plain
 
 pytestmark = pytest.mark.skipif(not hook_is_loaded(), reason="the allocator hook is not preloaded")

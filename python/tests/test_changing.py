@@ -12,8 +12,8 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.memory import counts, hook_is_loaded
-from tidepool_torch.planning import machine_of
+from tidepool_torch.base.memory import counts, hook_is_loaded
+from tidepool_torch.planning.planning import machine_of
 from training import Ran, Style, body, differences, one_step, plain, state_of
 
 STYLE = Style()

@@ -10,8 +10,9 @@ import pytest
 import scripts_for_run as scripts
 import torch
 
-from tidepool_torch import cli, diagnosis, hook
-from tidepool_torch.errors import in_words
+from tidepool_torch.user import cli, diagnosis
+from tidepool_torch.base import hook
+from tidepool_torch.base.errors import in_words
 
 PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 needs_hook = pytest.mark.skipif(hook.hook_path() is None,
@@ -27,7 +28,7 @@ def run(tmp_path):
     def do(script, options, arguments=(), **environment):
         path = tmp_path / "train.py"
         path.write_text(script)
-        command = [sys.executable, "-m", "tidepool_torch.cli", "run", *options, *FAST, "--",
+        command = [sys.executable, "-m", "tidepool_torch", "run", *options, *FAST, "--",
                    str(path), *arguments]
         return start(command, tmp_path, **environment)
 
@@ -62,7 +63,7 @@ def same(one, other):
 
 
 def test_doctor_says_what_is_there(tmp_path):
-    done = start([sys.executable, "-m", "tidepool_torch.cli", "doctor"], tmp_path)
+    done = start([sys.executable, "-m", "tidepool_torch", "doctor"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert f"torch: {torch.__version__}, has what is needed" in done.stdout
     assert "a plan: 2.2 MiB of 3.0 MiB, 1 tensor swapped, proved" in done.stdout
@@ -70,7 +71,7 @@ def test_doctor_says_what_is_there(tmp_path):
 
 
 def test_doctor_names_what_is_missing_and_the_next_step(tmp_path):
-    done = start([sys.executable, "-m", "tidepool_torch.cli", "doctor", "--json"], tmp_path,
+    done = start([sys.executable, "-m", "tidepool_torch", "doctor", "--json"], tmp_path,
                  TIDEPOOL_LIBRARY="/nowhere/libtidepool.so.1")
     assert done.returncode == 1
     told = json.loads(done.stdout)
@@ -99,7 +100,7 @@ def test_the_package_runs_as_the_program(tmp_path):
 
 def test_doctor_with_a_torch_that_does_not_load(tmp_path):
     (tmp_path / "torch.py").write_text("raise ImportError('libcufile.so.0: no such file')\n")
-    done = start([sys.executable, "-m", "tidepool_torch.cli", "doctor"], tmp_path,
+    done = start([sys.executable, "-m", "tidepool_torch", "doctor"], tmp_path,
                  PYTHONPATH=f"{tmp_path}{os.pathsep}{PACKAGE}")
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "MISSING torch: libcufile.so.0: no such file. Next: pip install torch" in done.stdout
@@ -175,7 +176,7 @@ def test_module_runs_like_a_script(tmp_path):
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "train.py").write_text("from mine import __name__ as parent\n" + scripts.TRAINS)
-    done = start([sys.executable, "-m", "tidepool_torch.cli", "run", "--peak", "60%", *FAST, "--",
+    done = start([sys.executable, "-m", "tidepool_torch", "run", "--peak", "60%", *FAST, "--",
                   "-m", "mine.train", "4"], tmp_path)
     assert done.returncode == 7, done.stderr
     assert done.stdout.count("loss") == 4 and "__main__ train.py" in done.stdout
@@ -193,7 +194,7 @@ def test_ranks_of_torchrun_train_as_without(tmp_path):
     (tmp_path / "train.py").write_text(scripts.RANKS)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone",
                 "--nproc-per-node", "2"]
-    inside = [sys.executable, "-m", "tidepool_torch.cli", "run", "--peak", "70%", *FAST, "--",
+    inside = [sys.executable, "-m", "tidepool_torch", "run", "--peak", "70%", *FAST, "--",
               str(tmp_path / "train.py")]
     losses = []
     for command in (["train.py"], ["--no-python", *inside]):
@@ -254,7 +255,7 @@ def test_wrong_usage_ends_with_2(run, options, said):
 
 def test_nothing_may_move_and_the_budget_is_below_a_step(tmp_path):
     (tmp_path / "train.py").write_text(scripts.TRAINS)
-    done = start([sys.executable, "-m", "tidepool_torch.cli", "run", "--peak", "60%", "--min-bytes",
+    done = start([sys.executable, "-m", "tidepool_torch", "run", "--peak", "60%", "--min-bytes",
                   "1GiB", "--", "train.py", "4"], tmp_path)
     assert done.returncode == 4
     assert "none of its tensors may move: those below 1.0 GiB stay" in done.stderr
@@ -263,7 +264,7 @@ def test_nothing_may_move_and_the_budget_is_below_a_step(tmp_path):
 
 def cli_with(tmp_path, *arguments, stdout=subprocess.PIPE):
     (tmp_path / "train.py").write_text(scripts.TRAINS)
-    return subprocess.run([sys.executable, "-m", "tidepool_torch.cli", *arguments], cwd=tmp_path,
+    return subprocess.run([sys.executable, "-m", "tidepool_torch", *arguments], cwd=tmp_path,
                           stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
                           env={**os.environ, "PYTHONPATH": PACKAGE})
 
@@ -322,7 +323,7 @@ def test_a_hook_that_is_loaded_from_elsewhere_is_not_missed(run, tmp_path):
 
 
 def test_script_that_is_not_there_ends_with_3(tmp_path):
-    done = start([sys.executable, "-m", "tidepool_torch.cli", "run", "--peak", "1GiB", "--",
+    done = start([sys.executable, "-m", "tidepool_torch", "run", "--peak", "1GiB", "--",
                   "nothing.py"], tmp_path)
     assert done.returncode == 3 and "there is no script nothing.py" in done.stderr
 

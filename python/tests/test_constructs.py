@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.planning import machine_of
+from tidepool_torch.planning.planning import machine_of
 from training import Ran, Style, body, differences, inside, one_step, plain, state_of
 
 STYLE = Style()

@@ -13,7 +13,8 @@ torch = pytest.importorskip("torch")
 if not torch.distributed.is_available():
     pytest.skip("this torch has no torch.distributed", allow_module_level=True)
 
-from tidepool_torch import TidepoolError, library
+from tidepool_torch import TidepoolError
+from tidepool_torch.base import library
 
 try:
     library.library()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidepool_torch.errors import bytes_of, needed_in_words
+from tidepool_torch.base.errors import bytes_of, needed_in_words
 
 
 @pytest.mark.parametrize("count", [1, 1023, 1024, 1025, 52_428, 52_429, (1 << 20) - 1, 1 << 20,

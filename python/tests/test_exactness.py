@@ -8,7 +8,7 @@ import pytest
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.planning import machine_of
+from tidepool_torch.planning.planning import machine_of
 from training import Style, differences, inside, plain
 
 # Links so slow that nearly everything is computed again, and so fast that nearly all is swapped.

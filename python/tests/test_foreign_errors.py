@@ -149,7 +149,7 @@ def test_whatever_is_wrong_is_a_bad_trace(tmp_path, name):
 
 
 def command(*arguments, **environment):
-    return subprocess.run([sys.executable, "-m", "tidepool_torch.cli", *map(str, arguments)],
+    return subprocess.run([sys.executable, "-m", "tidepool_torch", *map(str, arguments)],
                           capture_output=True, text=True, check=False,
                           env={**os.environ, **environment})
 

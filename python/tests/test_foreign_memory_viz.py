@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from tidepool_torch import library
-from tidepool_torch.errors import TidepoolError
-from tidepool_torch.memory_viz import snapshot
+from tidepool_torch.base import library
+from tidepool_torch.base.errors import TidepoolError
+from tidepool_torch.planning.memory_viz import snapshot
 
 TIDEPOOL = os.environ.get("TIDEPOOL_PROGRAM") or shutil.which("tidepool")
 
@@ -91,7 +91,7 @@ def plan(tmp_path, *options):
     ["tiny-vgg", "--budget", "100%"], ["resnet18", "--batch", "16", "--budget", "45%"]])
 def test_a_plan_files_events_reach_its_arenas_end_and_its_load(tmp_path, options):
     path, out = plan(tmp_path, *options), tmp_path / "snapshot.pickle"
-    done = subprocess.run([sys.executable, "-m", "tidepool_torch.cli", "memory-viz", str(path), "-o",
+    done = subprocess.run([sys.executable, "-m", "tidepool_torch", "memory-viz", str(path), "-o",
                            str(out)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     handle = library.library().read("plan", path.read_text(), "plan")
@@ -112,7 +112,7 @@ def program_of(handle):
 def test_a_file_that_is_no_plan_is_refused(tmp_path):
     path = tmp_path / "plan.json"
     path.write_text("{}")
-    done = subprocess.run([sys.executable, "-m", "tidepool_torch.cli", "memory-viz", str(path), "-o",
+    done = subprocess.run([sys.executable, "-m", "tidepool_torch", "memory-viz", str(path), "-o",
                            str(tmp_path / "out")], capture_output=True, text=True, check=False)
     assert done.returncode == 3 and str(path) in done.stderr and "Traceback" not in done.stderr
 
@@ -120,7 +120,7 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path):
 def _planned(peak):
     models = pytest.importorskip("models")
     import tidepool_torch as tidepool
-    from tidepool_torch.planning import machine_of
+    from tidepool_torch.planning.planning import machine_of
     from training import Style, one_step
     training = models.make(models.tiny_gpt)
     budget = tidepool.fit(training.model, training.optimizer, peak=peak, report=False,

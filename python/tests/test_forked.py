@@ -12,8 +12,9 @@ import pytest
 import torch
 
 import tidepool_torch as tidepool
-from tidepool_torch import ahead, forked
-from tidepool_torch.planning import machine_of
+from tidepool_torch.recording import ahead
+from tidepool_torch.base import forked
+from tidepool_torch.planning.planning import machine_of
 from training import bits
 
 SLOW = {"peak": "80%", "machine": machine_of(2e7, 2e7, alignment=64), "min_bytes": 1024,

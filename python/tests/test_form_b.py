@@ -13,12 +13,14 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import compat, forms, primitives, resizing
-from tidepool_torch.memory import counts, hook_is_loaded
-from tidepool_torch.planner import Options
-from tidepool_torch.planning import machine_of
+from tidepool_torch.base import compat, primitives
+from tidepool_torch.running import forms
+from tidepool_torch.base import resizing
+from tidepool_torch.base.memory import counts, hook_is_loaded
+from tidepool_torch.planning.planner import Options
+from tidepool_torch.planning.planning import machine_of
 from test_stops import StopAt
-from tidepool_torch.schedule import LEFT_ALONE
+from tidepool_torch.running.schedule import LEFT_ALONE
 from training import Ran, Style, body, differences, inside, one_step, plain, state_of
 
 only_here = pytest.mark.skipif(primitives.FORM != "B", reason="form B serves other torches")

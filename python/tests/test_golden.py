@@ -17,8 +17,8 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import planner
-from tidepool_torch.planning import machine_of
+from tidepool_torch.planning import planner
+from tidepool_torch.planning.planning import machine_of
 
 FOLDER = pathlib.Path(__file__).parent / "golden"
 AGAIN = "Where it is meant: python tests/test_golden.py"

@@ -12,9 +12,9 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import blocks, copy_threads, executor
-from tidepool_torch.nameless import NamelessFile, whole_pages
-from tidepool_torch.planning import machine_of
+from tidepool_torch.running import blocks, copy_threads, executor
+from tidepool_torch.base.nameless import NamelessFile, whole_pages
+from tidepool_torch.planning.planning import machine_of
 from training import Style, differences, inside, one_step, plain
 
 STYLE = Style()
@@ -117,7 +117,7 @@ def test_freed_blocks_are_not_read(monkeypatch):
 
 
 def test_live_bytes_at_the_start_of_steps_are_constant():
-    from tidepool_torch.memory import counts, hook_is_loaded
+    from tidepool_torch.base.memory import counts, hook_is_loaded
     if not hook_is_loaded():
         pytest.skip("the allocator hook is not preloaded")
     training = models.make(models.tiny_gpt)

@@ -5,9 +5,10 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import planner, step_mode
-from tidepool_torch.list_ops import groups_of, joined, lists_of
-from tidepool_torch.planning import machine_of
+from tidepool_torch.planning import planner
+from tidepool_torch.running import step_mode
+from tidepool_torch.base.list_ops import groups_of, joined, lists_of
+from tidepool_torch.planning.planning import machine_of
 from training import Style, bits, body, differences, inside, plain
 
 LINK = machine_of(2e7, 2e7, alignment=64)

@@ -6,8 +6,8 @@ import os
 import pytest
 import torch
 
-from tidepool_torch import instances, memory
-from tidepool_torch.memory import counts, hook_is_loaded
+from tidepool_torch.base import instances, memory
+from tidepool_torch.base.memory import counts, hook_is_loaded
 
 _c = ctypes.CDLL(None)
 _c.malloc.restype = ctypes.c_void_p

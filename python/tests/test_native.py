@@ -10,11 +10,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import calls, native
-from tidepool_torch.growth import Growth
-from tidepool_torch.planning import machine_of
-from tidepool_torch.schedule import NOT_PASSING
-from tidepool_torch.step_mode import InterruptGate, StepMode
+from tidepool_torch.base import calls
+from tidepool_torch.running import native
+from tidepool_torch.running.growth import Growth
+from tidepool_torch.planning.planning import machine_of
+from tidepool_torch.running.schedule import NOT_PASSING
+from tidepool_torch.running.step_mode import InterruptGate, StepMode
 from test_exactness import STYLES, options
 from training import Ran, Style, body, differences, inside, one_step, plain, state_of
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import tidepool_torch as tidepool
-from tidepool_torch import native
+from tidepool_torch.running import native
 
 
 def test_a_module_for_another_torch_is_not_loaded(tmp_path):
@@ -61,6 +61,6 @@ def doctor_with(folder, built_for):
         (package / "built_for.py").write_text(built_for)
         (package / "_native.py").write_text('raise ImportError("undefined symbol")\n')
     environment = {**os.environ, "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}"}
-    done = subprocess.run([sys.executable, "-m", "tidepool_torch.cli", "doctor"], env=environment,
+    done = subprocess.run([sys.executable, "-m", "tidepool_torch", "doctor"], env=environment,
                           capture_output=True, text=True, check=False)
     return next(line for line in done.stdout.splitlines() if "native module" in line)

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 import tidepool_torch as tidepool
-from tidepool_torch import recorded
-from tidepool_torch.planning import machine_of
+from tidepool_torch.user import recorded
+from tidepool_torch.planning.planning import machine_of
 
 WIDTH, LAYERS, BATCH = 256, 6, 64
 GRADIENTS = LAYERS * WIDTH * WIDTH * 4

@@ -10,9 +10,9 @@ from torch.nn import functional as F
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.planner import smallest_budget
-from tidepool_torch.planning import machine_of
-from tidepool_torch.program import StepProgram
+from tidepool_torch.planning.planner import smallest_budget
+from tidepool_torch.planning.planning import machine_of
+from tidepool_torch.recording.program import StepProgram
 from training import Ran, Style, differences, one_step, state_of
 
 ROWS = 1024

@@ -6,8 +6,8 @@ import torch
 
 import tidepool_torch as tidepool
 from frameworks import Tally, differences, layers, options, rows, state_of
-from tidepool_torch.owning import Owning
-from tidepool_torch.primitives import storage_of
+from tidepool_torch.recording.owning import Owning
+from tidepool_torch.base.primitives import storage_of
 
 
 def loaded(tensor, path):

@@ -8,8 +8,8 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import peaks
-from tidepool_torch.planning import machine_of
+from tidepool_torch.user import peaks
+from tidepool_torch.planning.planning import machine_of
 from training import Ran, Style, differences, one_step, plain, state_of
 
 MIB = 1 << 20
@@ -64,7 +64,7 @@ def test_nothing_is_known_or_left(tmp_path):
 
 
 def test_a_limit_of_addresses():
-    code = ("from tidepool_torch import peaks; import resource; "
+    code = ("from tidepool_torch.user import peaks; import resource; "
             "taken = int(open('/proc/self/statm').read().split()[0]) * 4096; "
             "resource.setrlimit(resource.RLIMIT_AS, (taken + (1 << 30), resource.RLIM_INFINITY)); "
             "print(peaks.allowed())")

@@ -10,9 +10,10 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import planned_beside, planner, plans
-from tidepool_torch.memory import counts
-from tidepool_torch.planning import machine_of
+from tidepool_torch.planning import planned_beside, planner
+from tidepool_torch.running import plans
+from tidepool_torch.base.memory import counts
+from tidepool_torch.planning.planning import machine_of
 from training import Ran, Style, body, differences, state_of
 
 STYLE = Style()

@@ -9,8 +9,8 @@ import pytest
 import models
 import tidepool_torch as tidepool
 import training
-from tidepool_torch import planner
-from tidepool_torch.errors import BudgetInfeasible, TidepoolError
+from tidepool_torch.planning import planner
+from tidepool_torch.base.errors import BudgetInfeasible, TidepoolError
 
 needs_program = pytest.mark.skipif(
     planner.program_path() is None or not os.access(planner.program_path() or "", os.X_OK),
@@ -137,7 +137,7 @@ def test_training_with_plans_of_the_program_is_exact(by_process):
 
 
 def test_library_that_is_not_there(tmp_path):
-    code = ("import tidepool_torch.library as l\n"
+    code = ("import tidepool_torch.base.library as l\n"
             "try: l.library()\n"
             "except l.TidepoolError as e: print(e)\n")
     environment = {**os.environ, "TIDEPOOL_LIBRARY": str(tmp_path / "none.so"),

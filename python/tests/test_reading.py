@@ -8,8 +8,8 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import primitives, running_ops
-from tidepool_torch.planning import machine_of
+from tidepool_torch.base import primitives, running_ops
+from tidepool_torch.planning.planning import machine_of
 from training import Ran, Style, body, differences, one_step, plain, state_of
 
 STYLE = Style()

@@ -9,8 +9,8 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import prediction
-from tidepool_torch.planning import machine_of
+from tidepool_torch.running import prediction
+from tidepool_torch.planning.planning import machine_of
 from training import Style, body, differences, one_step, plain, state_of, Ran
 
 STYLE = Style()

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.planning import machine_of
+from tidepool_torch.planning.planning import machine_of
 from training import Ran, Style, body, differences, inside, one_step, plain, state_of
 
 OPTIONS = {"evaluations": 200, "min_bytes": 1024, "machine": machine_of(1e5, 1e5, alignment=64)}
@@ -172,7 +172,7 @@ def test_a_model_is_saved_whole_between_steps():
 
 
 def test_flushing_of_denormals_is_a_switch_that_is_seen():
-    from tidepool_torch.switches import switches
+    from tidepool_torch.base.switches import switches
     before = switches()
     if not torch.set_flush_denormal(True):
         pytest.skip("this processor does not flush denormals")

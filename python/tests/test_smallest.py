@@ -7,8 +7,9 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import memory, recording
-from tidepool_torch.planning import machine_of
+from tidepool_torch.base import memory
+from tidepool_torch.recording import recording
+from tidepool_torch.planning.planning import machine_of
 from training import Style, one_step
 
 OPTIONS = {"report": False, "evaluations": 30, "min_bytes": 1024}

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.planning import machine_of
+from tidepool_torch.planning.planning import machine_of
 from training import Style, body, differences, one_step, plain, state_of, Ran
 
 STYLE = Style()

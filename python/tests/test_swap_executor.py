@@ -5,10 +5,10 @@ import types
 import pytest
 import torch
 
-from tidepool_torch.away import Away
-from tidepool_torch.host import HostTier
-from tidepool_torch.primitives import FORM, storage_of
-from tidepool_torch.swap_executor import SwapExecutor
+from tidepool_torch.running.away import Away
+from tidepool_torch.running.host import HostTier
+from tidepool_torch.base.primitives import FORM, storage_of
+from tidepool_torch.form_b.swap_executor import SwapExecutor
 
 pytestmark = pytest.mark.skipif(FORM != "B", reason="form B serves other torches")
 ADD = torch.ops.aten.add_.Tensor

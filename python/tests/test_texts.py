@@ -12,8 +12,9 @@ from torch.utils.checkpoint import checkpoint
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import errors, host
-from tidepool_torch.planning import machine_of
+from tidepool_torch.base import errors
+from tidepool_torch.running import host
+from tidepool_torch.planning.planning import machine_of
 from training import Ran, Style, body, differences, one_step, plain, state_of
 
 STYLE = Style()

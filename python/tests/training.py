@@ -8,8 +8,8 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.memory import counts, hook_is_loaded
-from tidepool_torch.primitives import has_bytes
+from tidepool_torch.base.memory import counts, hook_is_loaded
+from tidepool_torch.base.primitives import has_bytes
 
 
 def bits(tensor):

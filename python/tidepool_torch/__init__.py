@@ -15,9 +15,9 @@ Runs on the CPU; it was run on no GPU. torch 2.12 or newer; with 1.13 to 2.11 it
 import os as _os
 import sys as _sys
 
-from .diagnosis import doctor
-from .errors import BudgetInfeasible, HostTierFull, TidepoolError
+from .base.errors import BudgetInfeasible, HostTierFull, TidepoolError
 from .foreign import import_trace
+from .user.diagnosis import doctor
 
 __version__ = "0.1.0"
 __all__ = ["Budget", "BudgetInfeasible", "HostTierFull", "TidepoolError", "doctor", "fit",
@@ -37,8 +37,8 @@ except KeyboardInterrupt:
     raise
 
 if _torch is not None:
-    from .api import fit, plan, record
-    from .budget import Budget
+    from .user.api import fit, plan, record
+    from .user.budget import Budget
 
 
 def __getattr__(name):

@@ -1,5 +1,5 @@
 """`python -m tidepool_torch` is the console script tidepool-torch."""
 
-from .cli import main
+from .user.cli import main
 
 main()

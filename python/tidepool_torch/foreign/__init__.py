@@ -3,7 +3,7 @@
 import dataclasses
 import json
 
-from ..errors import in_words
+from ..base.errors import in_words
 from . import dtr, execution, kineto, snapshot
 from .files import BadTrace, NoSuchStep, read, stem
 from .writer import peak_of, time_of

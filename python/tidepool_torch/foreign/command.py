@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 
-from ..errors import TidepoolError
+from ..base.errors import TidepoolError
 from . import FORMATS, BadTrace, NoSuchStep, import_trace
 
 _ERROR, _USAGE, _BAD_INPUT = 1, 2, 3
@@ -90,8 +90,8 @@ def _import(parsed):
 
 
 def _memory_viz(parsed):
-    from ..library import library
-    from ..memory_viz import write_snapshot
+    from ..base.library import library
+    from ..planning.memory_viz import write_snapshot
     try:
         with open(parsed.file, encoding="utf-8") as file:
             text = file.read()

@@ -8,7 +8,7 @@ own; what runs inside it and is used nowhere else is scratch of its own."""
 import collections
 import re
 
-from ..errors import in_words
+from ..base.errors import in_words
 from . import cost
 from .files import BadTrace, Fields
 from .found import Found, chosen_step

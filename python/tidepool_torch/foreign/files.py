@@ -7,7 +7,7 @@ import os
 import pickle
 import zlib
 
-from ..errors import TidepoolError
+from ..base.errors import TidepoolError
 
 
 class BadTrace(TidepoolError):

@@ -3,7 +3,7 @@
 Blocks are known by their addresses. What is taken at the begin is what is given back before it is
 taken, and what the segments have at the end that was never taken."""
 
-from ..errors import in_words
+from ..base.errors import in_words
 from .files import NUMBER, BadTrace, Fields
 from .found import Found, chosen_step
 from .lives import Event, Life, LivesProgram

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 
-from ..api import fit
+from ..user.api import fit
 
 
 class Steps:

@@ -1,0 +1,126 @@
+"""Storages that gave their bytes to the host tier, outside of a plan: each has a region of its own."""
+
+import ctypes
+import time
+
+import torch
+
+from ..base import primitives
+from ..base.primitives import StorageWeakRef
+
+_PIECE = 64 << 10
+
+OF_A_STEP = "a tensor of a step"
+
+
+def not_here(name, until=None, lives_on=True):
+    """What somebody reads who touches a tensor that is away: `until` which op, where that is planned;
+    `lives_on` whether it is the model's or the optimizer's."""
+    planned = "" if until is None else f" (planned until op {until})"
+    found = (f"tidepool: {name} is not on the device{planned}. It was read or written outside a step of "
+             "its budget, or by something that PyTorch's dispatcher does not see.")
+    if name == OF_A_STEP or not lives_on:
+        return f"{found} Use it within the step, clone() it there, or use budget.resident()"
+    return f'{found} Use budget.resident(), or exclude it: fit(..., keep=["{name}"])'
+
+
+def copy_between(source, source_offset, target, target_offset, size):
+    """From one region to another, through a buffer."""
+    buffer = ctypes.create_string_buffer(min(size, _PIECE))
+    pointer = ctypes.addressof(buffer)
+    for done in range(0, size, _PIECE):
+        piece = min(_PIECE, size - done)
+        source.read(pointer, piece, source_offset + done)
+        target.write(pointer, piece, target_offset + done)
+
+
+class _Entry:
+    __slots__ = ("reference", "region", "name", "size")
+
+    def __init__(self, reference, region, name, size):
+        self.reference = reference
+        self.region = region
+        self.name = name
+        self.size = size
+
+
+class Away:
+    """By `_cdata`. One thread at a time."""
+
+    def __init__(self, tier):
+        self._tier = tier
+        self._entries = {}
+        self.moved_out = 0
+        self.moved_in = 0
+        self.seconds = 0.0  # that moving took
+
+    def __contains__(self, storage):
+        return storage._cdata in self._entries
+
+    def __bool__(self):
+        return bool(self._entries)
+
+    def name_of(self, storage):
+        return self._entries[storage._cdata].name
+
+    def put(self, storage, name):
+        """Moves a storage out. HostTierFull, NotMovable, with nothing changed."""
+        start = time.perf_counter()
+        size = storage.nbytes()
+        region = self._tier.region(size)
+        region.write(storage.data_ptr(), size)
+        self._add(storage, region, name)
+        self.moved_out += size
+        self.seconds += time.perf_counter() - start
+
+    def put_copy(self, storage, source, offset, name):
+        """The same for a storage that is away already, with its bytes at an offset of `source`."""
+        size = primitives.nbytes(storage)
+        region = self._tier.region(size)
+        copy_between(source, offset, region, 0, size)
+        self._add(storage, region, name)
+
+    def back(self, storage):
+        """Gives a storage its bytes again."""
+        start = time.perf_counter()
+        entry = self._entries[storage._cdata]
+        primitives.bring_back(storage, entry.size,
+                              lambda pointer: entry.region.read(pointer, entry.size))
+        self._remove(storage._cdata)
+        self.moved_in += entry.size
+        self.seconds += time.perf_counter() - start
+
+    def hand_over(self, storage, target, offset):
+        """The bytes go to an offset of another region; the storage stays without."""
+        entry = self._entries[storage._cdata]
+        copy_between(entry.region, 0, target, offset, entry.size)
+        self._remove(storage._cdata)
+
+    def copy_of(self, storage):
+        """A storage with the same bytes."""
+        entry = self._entries[storage._cdata]
+        copy = torch.UntypedStorage(entry.size)
+        entry.region.read(copy.data_ptr(), entry.size)
+        return copy
+
+    def bury(self):
+        """Lets go of what nobody holds any more."""
+        for identity in [c for c, e in self._entries.items() if e.reference.expired()]:
+            self._remove(identity)
+
+    def living(self):
+        """The storages that are away."""
+        self.bury()
+        return [primitives.living(e.reference) for e in self._entries.values()]
+
+    def _add(self, storage, region, name):
+        size = primitives.nbytes(storage)
+        try:
+            primitives.set_away(storage, not_here(name))
+        except primitives.NotMovable:
+            region.release()
+            raise
+        self._entries[storage._cdata] = _Entry(StorageWeakRef(storage), region, name, size)
+
+    def _remove(self, identity):
+        self._entries.pop(identity).region.release()

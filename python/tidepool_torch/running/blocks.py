@@ -1,0 +1,240 @@
+"""Blocks of one plan's placements, and PyTorch's storages that point at them.
+
+A placement is a block that the runtime owns, a managed storage a pointer to one of them. No strong
+reference to a storage of the step is held.
+"""
+
+import threading
+
+import torch
+
+from ..base import primitives
+from ..base.primitives import StorageWeakRef
+from .away import not_here
+
+
+class Blocks:
+    """`region` has the plan's host bytes. Between steps bytes are where the plan's boundary says,
+    from enter() to forget(). `lock` is for what the copy threads change too; now() is the
+    instruction that the step has come to."""
+
+    def __init__(self, schedule, region, now):
+        self.schedule = schedule
+        self.program = schedule.program
+        self.plan = schedule.plan
+        self.region = region
+        self._now = now
+        self.lock = threading.RLock()
+        self.block = {}  # placement on the device -> the storage that owns its bytes
+        self.points_at = {}  # tensor -> the placement that PyTorch's storage looks at; None: away
+        self.reference = {}  # tensor -> PyTorch's storage
+        self.identity = {}  # tensor -> `_cdata` of that
+        self.ours = set()  # all of these
+        self.newest = {}  # tensor -> the placements that have its newest value
+        self.mine = set()  # tensors whose storages are pointers in this step
+        self.lent = {}  # tensor -> placement whose bytes are PyTorch's between two steps
+        self.unborn = set()  # tensors that persist from this step on, and are not made yet
+        self.stay = set()  # tensors whose storages own their bytes since others look at them
+        self.looked_at = {}  # placement -> the storage of such a one that owns its block's bytes
+        self.left = {}  # tensor -> calls of this step that still use it
+        self.moved_out = self.moved_in = 0
+
+    def name(self, t):
+        return self.program.tensors[t].name
+
+    def number_of(self, storage_number):
+        """The managed tensor that a storage of the recording is, or None."""
+        t = self.program.tensor_of.get(storage_number)
+        return t if t in self.schedule.managed else None
+
+    def _on_device(self, p):
+        return self.plan.placements[p].on_device
+
+    # ---- between steps
+
+    def enter(self, storages, away):
+        """Takes the persistent storages, by name: their bytes go where the boundary has them."""
+        bound = [(t, p, storages[self.name(t)])
+                 for t, p in self.plan.boundary.items()
+                 if t in self.schedule.managed and t not in self.program.unborn]
+        # Out before in: at no time is more on the device than before or behind.
+        for t, p, storage in bound:
+            if self._on_device(p):
+                continue
+            offset = self.plan.placements[p].offset
+            if storage in away:
+                away.hand_over(storage, self.region, offset)
+                self.say_away(t, storage)
+            else:
+                self.region.write(storage.data_ptr(), storage.nbytes(), offset)
+                self.moved_out += storage.nbytes()
+                self.say_away(t, storage)
+            self._take(t, p, storage, None)
+        self.mine = {t for t, p, _ in bound if not self._on_device(p)}
+        for t, p, storage in bound:
+            if self._on_device(p):
+                if storage in away:
+                    away.back(storage)
+                self.lent[t] = p
+                self._look(t, p, storage, p)
+
+    def holds(self, storages):
+        """Whether those that are away are the storages that enter() took."""
+        return all(self.identity[t] == storages[self.name(t)]._cdata
+                   for t in self.plan.boundary
+                   if t in self.schedule.managed and t not in self.lent)
+
+    def is_away(self, storage):
+        """Whether it is one of those that enter() took, and without bytes between steps."""
+        return any(identity == storage._cdata and self.points_at.get(t) is None
+                   for t, identity in self.identity.items())
+
+    def copy_of(self, storage):
+        """A storage with the bytes of one that is away between steps, or None."""
+        for t, identity in self.identity.items():
+            if identity == storage._cdata and self.points_at.get(t) is None:
+                copy = torch.UntypedStorage(storage.nbytes())
+                offset = self.plan.placements[self.plan.boundary[t]].offset
+                self.region.read(copy.data_ptr(), storage.nbytes(), offset)
+                return copy
+        return None
+
+    def forget(self):
+        """All storages have bytes of their own: none is of the plan any more."""
+        for of_the_plan in (self.block, self.reference, self.identity, self.ours, self.newest,
+                            self.points_at, self.mine, self.lent, self.stay, self.looked_at):
+            of_the_plan.clear()
+
+    # ---- a step
+
+    def begin(self, storages):
+        """`storages` are the persistent ones by name, as they were found to fit."""
+        for t, p in self.lent.items():
+            storage = storages[self.name(t)]
+            self.block[p] = primitives.take_bytes(storage)
+            self._take(t, p, storage, p)
+        self.lent.clear()
+        self.mine = set(self.schedule.managed)
+        self.unborn = set(self.program.unborn)
+        self.stay.clear()
+        self.looked_at.clear()
+        self.left = dict(self.schedule.accesses_left)
+
+    def end(self):
+        """What goes on into the next step looks at where the boundary has it; the rest is over."""
+        for t, p in self.plan.boundary.items():
+            if t in self.schedule.managed and self._on_device(p):
+                self._lend(t, p)
+        for t in [t for t in self.reference if t not in self.plan.boundary]:
+            del self.reference[t], self.identity[t]
+            self.points_at.pop(t, None)
+            self.newest.pop(t, None)
+        self.ours.clear()
+        self.ours.update(identity for t, identity in self.identity.items() if t not in self.lent)
+
+    def _lend(self, t, p):
+        """The bytes are the storage's own until the next step: so it can say then whether numpy has
+        looked at it, and must not move any more."""
+        block = self.block.pop(p)
+        storage = primitives.living(self.reference[t])
+        if storage is not None and t not in self.stay:
+            primitives.set_bytes(storage, block, self.points_at[t] is None)
+        self.points_at[t] = p
+        self.mine.discard(t)
+        self.lent[t] = p
+
+    def born(self, t, p, storage):
+        """A call made a storage of the plan's."""
+        self.unborn.discard(t)
+        self.block[p] = primitives.take_bytes(storage)
+        self._take(t, p, storage, p)
+
+    def _take(self, t, p, storage, points_at):
+        self._look(t, p, storage, points_at)
+        self.ours.add(self.identity[t])
+
+    def _look(self, t, p, storage, points_at):
+        self.reference[t] = reference = StorageWeakRef(storage)
+        self.identity[t] = reference.cdata
+        self.newest[t] = {p}
+        self.points_at[t] = points_at
+
+    def let_stay(self, storage):
+        """Others look at its memory from now on: what it looks at becomes its own. How many bytes do
+        not go where the plan has them."""
+        with self.lock:
+            t = next((t for t, c in self.identity.items() if c == storage._cdata), None)
+            p = self.points_at.get(t)
+            if p is None or t not in self.mine:
+                return 0
+            storage._swap_data_ptr_(self.block[p])  # the block looks at the same bytes now
+            self.looked_at[p] = storage
+            self.stay.add(t)
+            self.mine.discard(t)
+            self.points_at[t] = None
+            return storage.nbytes()
+
+    def has_left(self, t, p):
+        """Whether others look at the tensor, in another place than the plan has it."""
+        return t in self.stay and p not in self.looked_at
+
+    def point(self, t, p, storage):
+        if t in self.stay:
+            return
+        block = self.block[p]
+        primitives.set_bytes(storage, primitives.alias(block.data_ptr(), block.nbytes()),
+                             self.points_at[t] is None)
+        self.points_at[t] = p
+
+    def say_away(self, t, storage):
+        primitives.set_away(storage, not_here(self.name(t), self.schedule.next_use(t, self._now()),
+                                              self.program.tensors[t].persistent))
+
+    def is_last_of(self, p):
+        """Whether nothing of the plan's follows behind the life of this placement."""
+        t = self.schedule.tensor_at(p)
+        return not self.left.get(t) and t not in self.plan.boundary
+
+    def end_life(self, p):
+        """The bytes of a placement are no longer needed."""
+        t = self.schedule.tensor_at(p)
+        places = self.newest.get(t)
+        if places is not None:
+            places.discard(p)
+        if not self._on_device(p):
+            return
+        self.looked_at.pop(p, None)
+        block = self.block.pop(p, None)  # None: of what is not born yet
+        if block is None or self.points_at.get(t) != p:
+            return
+        self.points_at[t] = None
+        storage = primitives.living(self.reference.get(t))
+        if storage is None:
+            return
+        if self.is_last_of(p):
+            # PyTorch holds it longer than it uses it: the bytes are the storage's own again.
+            storage._swap_data_ptr_(block)
+            self.mine.discard(t)
+        else:
+            self.say_away(t, storage)
+
+    def copy(self, x):
+        """Carries out a copy instruction, on any thread."""
+        source, target = self.plan.placements[x.source], self.plan.placements[x.target]
+        if source.tensor in self.unborn:
+            return
+        size = self.program.tensors[source.tensor].bytes
+        if source.on_device:
+            block = self.block[x.source]  # it stays until the copy is done
+            self.region.write(block.data_ptr(), size, target.offset)
+            self.moved_out += size
+        else:
+            block = torch.UntypedStorage(size)
+            self.region.read(block.data_ptr(), size, source.offset)
+            self.moved_in += size
+        with self.lock:
+            if not source.on_device:
+                self.block[x.target] = block
+            places = self.newest.get(source.tensor)
+            if places is not None and x.source in places:
+                places.add(x.target)

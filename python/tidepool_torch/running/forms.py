@@ -1,0 +1,36 @@
+"""How a plan runs in the form that this torch has (primitives.py)."""
+
+from ..base.primitives import SWAPS_ONLY
+from ..form_b.swap_executor import SwapExecutor
+from ..form_b.swap_schedule import SwapSchedule
+from . import landing
+from .executor import Executor
+from .schedule import StepSchedule
+
+
+def make_executor(program, plan, kept, region):
+    if SWAPS_ONLY:
+        return SwapExecutor(SwapSchedule(program, plan), region)
+    return Executor(StepSchedule(program, plan), kept, region)
+
+
+def land(executor, away):
+    """Ends a plan early: what PyTorch still holds gets a place that does not depend on the plan.
+    Returns (name, storage) of what may leave the device then."""
+    if SWAPS_ONLY:
+        return executor.land(away)
+    return landing.land(executor, away)
+
+
+def why_not(options, ranks):
+    """What is asked of this form that it does not do, or None."""
+    if not SWAPS_ONLY:
+        return None
+    if not options.swap:
+        return ("allow=('recompute',): this torch moves tensors by resizing their storages, which "
+                "serves copies only. Next: allow=('swap',), or torch 2.12 or newer")
+    if ranks.together:
+        return ("several ranks: DistributedDataParallel and fully_shard() read gradients outside of "
+                "PyTorch's dispatcher, which this torch cannot survive where one is away. Next: "
+                "torch 2.12 or newer, or train in one process")
+    return None

@@ -1,0 +1,235 @@
+"""Runs a step inside the budget without a plan: what was not used for longest leaves first.
+
+Serves the steps before there is a plan, steps of shapes that have none, and what is left of a step
+that differs from its plan.
+"""
+
+import collections
+
+import torch
+
+from ..base import calls, primitives
+from ..base.compat import bytes_of_tensor
+from ..base.memory import counts
+from ..base.primitives import StorageWeakRef, storage_of
+from .away import OF_A_STEP
+
+# A step that does a smaller share of what another did is none to judge the others by.
+_WHOLE = 0.9
+
+# Room for what no count shows: small blocks of the process, scratch of kernels.
+_SLACK = 1 << 20
+
+# Parts of the budget: nodes of autograd's and objects of Python's are in what the C library counts.
+_NOISE = 128
+
+# What a call leaves taken beside its results is the kernel's from here on; less is of blocks' headers.
+_KEPT_BY_KERNEL = 64 << 10
+
+_SCRATCH_LIKE_INPUTS = {"aten::convolution", "aten::convolution_backward",
+                        "aten::mkldnn_convolution"}
+
+
+def _bytes_of(tensors):
+    return sum({s._cdata: primitives.nbytes(s) for s in map(storage_of, tensors)}.values())
+
+
+class _Candidate:
+    __slots__ = ("reference", "name")
+
+    def __init__(self, reference, name):
+        self.reference = reference
+        self.name = name
+
+
+class Reactive:
+    """`base` are live bytes of the process that are not of the training; `budget` None: all may
+    stay. A recorder, where there is one, runs the calls."""
+
+    def __init__(self, away, budget, base, min_bytes):
+        self.away = away
+        self.budget = budget
+        self.base = base
+        self.min_bytes = min_bytes
+        self.short = 0  # most bytes that were missing for an op
+        self.learns = False  # whether what kernels keep for good shows in these calls
+        self.kept_by_kernels = 0  # what did
+        self.recorder = None
+        self._candidates = collections.OrderedDict()  # _cdata -> _Candidate, longest unused first
+        self._stay = {}  # _cdata -> reference: never moved in this step
+        self._sizes = {}
+        self._work = 0  # bytes that forward passes of this step made, while there is no budget
+        self._most_work = 0
+
+    def begin(self, persistent, stay, recorder=None):
+        """`persistent` has (name, storage) that may leave; `stay` storages that must not."""
+        self.recorder = recorder
+        self.short = 0
+        self._most_work = max(self._most_work, self._work)
+        self._work = 0
+        self._candidates.clear()
+        self._stay = {s._cdata: StorageWeakRef(s) for s in stay}
+        for name, storage in persistent:
+            self._touch(storage, name)
+
+    def run(self, func, args, kwargs):
+        tensors = calls.tensors_in(args, kwargs)
+        if ((calls.is_view(func) and not primitives.VIEWS_ARE_USES)
+                or calls.not_of_the_step(tensors)):
+            return self._call(func, args, kwargs)
+        used = {storage_of(t)._cdata for t in tensors}
+        if self.away:
+            self.away.bury()
+        for t in tensors:
+            storage = storage_of(t)
+            if storage in self.away:
+                self._room(primitives.nbytes(storage), used)
+                name = self.away.name_of(storage)
+                self.away.back(storage)
+                self._touch(storage, name)
+            else:
+                self._note_argument(storage)
+        if self.budget is not None:
+            self._room(self._need(func, args, kwargs, tensors), used)
+        before = counts.live() - _bytes_of(tensors) if self.learns else None
+        out = self._call(func, args, kwargs)
+        made = calls.tensors_out(out)
+        if before is not None:
+            kept = counts.live() - _bytes_of(tensors + made) - before
+            if abs(kept) >= _KEPT_BY_KERNEL:
+                self.base += kept
+                self.kept_by_kernels += kept
+        # Averages of weights and buckets are none of a forward pass: nothing there needs a gradient.
+        if (self.budget is None and torch.is_grad_enabled()
+                and any(t.requires_grad for t in tensors)):
+            self._work += sum(bytes_of_tensor(t) for t in made)
+        for t in tensors + made:
+            self._touch(storage_of(t), None)
+        return out
+
+    def did_less(self):
+        """Whether this step made less in its forward passes than one before, while there was no
+        budget: fewer micro-batches, or a batch that the data had no more rows for."""
+        return self._work < _WHOLE * self._most_work
+
+    def bring_back(self, storages, leaving):
+        """Those of `storages` that are away, whatever that takes; of the storages `leaving` those go
+        that make room for them. True where all fit."""
+        staying = set(self._candidates) - {s._cdata for s in leaving}
+        fits = True
+        for storage in [s for s in storages if s in self.away]:
+            fits = self._room(primitives.nbytes(storage), staying) and fits
+            self.away.back(storage)
+        return fits
+
+    def bring_back_what_fits(self, storages):
+        for storage in storages:
+            if not self._room(primitives.nbytes(storage), self._candidates):
+                break
+            self.away.back(storage)
+
+    def takes(self):
+        """A budget that would do for what is on the device now."""
+        return counts.live() - self.base + _SLACK
+
+    def over(self, size):
+        """Bytes that the training has above the budget with `size` more."""
+        if counts.live is None:
+            return 0
+        return self.worth_a_word(counts.live() - self.base + size - self.budget)
+
+    def worth_a_word(self, more):
+        """`more` bytes, or 0 where Python's own objects of a step may be as much."""
+        return more if more > max(_SLACK, self.budget // _NOISE) else 0
+
+    def _call(self, func, args, kwargs):
+        if self.recorder is not None:
+            return self.recorder.run(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _note_argument(self, storage):
+        """What was there before the step and is not the model's or the optimizer's stays: the batch,
+        buckets, constants, whose owners may read them outside the dispatcher."""
+        identity = storage._cdata
+        if identity not in self._candidates and identity not in self._stay:
+            self._stay[identity] = StorageWeakRef(storage)
+
+    def _touch(self, storage, name):
+        identity = storage._cdata
+        stays = self._stay.get(identity)
+        if stays is not None:
+            if not stays.expired():
+                return
+            del self._stay[identity]
+        known = self._candidates.get(identity)
+        if known is not None:
+            self._candidates.move_to_end(identity)
+        elif (primitives.nbytes(storage) >= self.min_bytes
+              and (storage in self.away or primitives.may_move(storage))):
+            self._candidates[identity] = _Candidate(StorageWeakRef(storage), name or OF_A_STEP)
+        else:
+            self._stay[identity] = StorageWeakRef(storage)
+
+    def _room(self, size, used):
+        """Makes room for `size` more bytes; False where nothing is left that may go."""
+        if self.budget is None:
+            return True
+        while True:
+            over = counts.live() - self.base + size + _SLACK - self.budget
+            if over <= 0:
+                return True
+            if not self._evict_one(used):
+                self.short = max(self.short, over - _SLACK)
+                return over <= _SLACK
+
+    def _evict_one(self, used):
+        for identity, candidate in self._candidates.items():
+            if identity in used:
+                continue
+            del self._candidates[identity]
+            storage = primitives.living(candidate.reference)
+            if storage is not None and storage not in self.away:
+                try:
+                    # Others may look at its memory since it was made: numpy, dlpack.
+                    if not primitives.may_move(storage):
+                        raise primitives.NotMovable()
+                    self.away.put(storage, candidate.name)
+                except primitives.NotMovable:
+                    self._stay[identity] = candidate.reference
+            return True
+        return False
+
+    def _need(self, func, args, kwargs, tensors):
+        """Bytes of the call's new storages, found out with tensors that have none."""
+        # What makes tensors out of none has their sizes among its other arguments.
+        key = (func, tuple((t.shape, t.stride(), t.dtype) for t in tensors) or repr((args, kwargs)))
+        known = self._sizes.get(key)
+        if known is None:
+            known = self._sizes[key] = self._infer(func, args, kwargs, tensors)
+        return known
+
+    @staticmethod
+    def _infer(func, args, kwargs, tensors):
+        inputs = sum({storage_of(t)._cdata: bytes_of_tensor(t) for t in tensors}.values())
+        returned = func._schema.returns
+        if all(r.alias_info is not None for r in returned):
+            return 0
+
+        def without_bytes(t):
+            return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+
+        try:
+            other = {k: v for k, v in kwargs.items() if k != "device"}
+            if "generator" in other:
+                other["generator"] = None  # without bytes nothing is drawn
+            if any(a.name == "device" for a in func._schema.arguments):
+                other["device"] = "meta"
+            out = func(*calls.with_tensors(tuple(args), without_bytes),
+                       **calls.with_tensors(other, without_bytes))
+            need = sum(s.nbytes() for s in calls.fresh_storages(out, ()))
+        except Exception:  # pylint: disable=broad-except
+            # Not every op has a form without bytes; what it makes is rarely more than what it reads.
+            need = inputs
+        if func._schema.name in _SCRATCH_LIKE_INPUTS:
+            need += inputs
+        return need
