@@ -10,6 +10,8 @@ import types
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from . import device
+
 Tensor = torch.Tensor
 
 # The storage of a tensor, as bytes.
@@ -89,7 +91,7 @@ _resizable = _flag_of_torch() or _flag_in_memory() or asked_to_grow
 def may_move(storage):
     """False where others look at a storage's memory: numpy, another process, a file. Not to be asked
     of one that is away."""
-    return _resizable(storage) and not storage.is_shared()
+    return _resizable(storage) and not device.others_look_at(storage)
 
 
 # ---- hooks

@@ -44,11 +44,11 @@ def set_away(storage, message):
 
 
 def bring_back(storage, size, fill):
-    """Gives the storage `size` bytes again, which fill(pointer) writes. Where that fails it stays
+    """Gives the storage `size` bytes again, which fill(storage) writes. Where that fails it stays
     away."""
     storage.resize_(size)
     try:
-        fill(storage.data_ptr())
+        fill(storage)
     except BaseException:
         storage.resize_(0)
         raise
@@ -80,7 +80,7 @@ def _tried():
     set_away(storage, "")
     if storage.nbytes() != 0 or nbytes(storage) != copy.nbytes() or probe.shape != (4,):
         return f"torch {torch.__version__} does not take a storage's bytes"
-    bring_back(storage, copy.nbytes(), lambda pointer: storage.copy_(copy))
+    bring_back(storage, copy.nbytes(), lambda fresh: fresh.copy_(copy))
     if probe.tolist() != [0.0, 1.0, 2.0, 3.0]:
         return f"torch {torch.__version__} does not give a storage its bytes back"
     return None

@@ -6,9 +6,8 @@ each is looked for and tried at import, and nothing is assumed of a version's nu
 
 import torch
 
+from . import device
 from .compat import storage_of
-
-CPU = torch.device("cpu")
 
 
 def nbytes(storage):
@@ -23,15 +22,19 @@ def has_bytes(storage):
         return False
 
 
-def alias(pointer, size):
-    """A storage over `size` bytes at `pointer` that does not own them."""
-    return torch._C._construct_storage_from_data_pointer(pointer, CPU, size)
+def _over(address, storage):
+    return torch._C._construct_storage_from_data_pointer(address, storage.device, storage.nbytes())
+
+
+def alias(storage):
+    """Another storage over the same bytes, which does not own them."""
+    return _over(storage.data_ptr(), storage)
 
 
 def set_away(storage, message):
     """Leaves the storage without bytes. Its size, its tensors and their views stay; whoever touches
     the data gets `message` as a RuntimeError. What the storage owned goes, unless it was taken."""
-    empty = alias(0, storage.nbytes())
+    empty = _over(0, storage)
     # Marked before the swap, which takes the mark along: no other thread finds address 0 without it.
     torch._C._set_storage_data_ptr_access_error_msg(empty._cdata, message)
     storage._swap_data_ptr_(empty)
@@ -49,15 +52,15 @@ def set_bytes(storage, source, was_away):
 def take_bytes(storage):
     """Takes the bytes out of a storage, which goes on to look at them: the storage that owns them
     now is returned."""
-    taken = alias(storage.data_ptr(), storage.nbytes())
+    taken = alias(storage)
     storage._swap_data_ptr_(taken)
     return taken
 
 
 def bring_back(storage, size, fill):
-    """Gives a storage that is away bytes of its own again, which fill(pointer) writes."""
-    fresh = torch.UntypedStorage(size)
-    fill(fresh.data_ptr())
+    """Gives a storage that is away bytes of its own again, which fill(storage) writes."""
+    fresh = device.of(storage).fresh(size)
+    fill(fresh)
     set_bytes(storage, fresh, True)
 
 

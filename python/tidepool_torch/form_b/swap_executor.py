@@ -8,9 +8,7 @@ all of them: an op that reads a storage without bytes ends the process.
 
 import time
 
-import torch
-
-from ..base import calls, primitives
+from ..base import calls, device, primitives
 from ..base.primitives import NotMovable, StorageWeakRef, storage_of
 from ..running.away import not_here
 from ..running.executor import BESIDE, DivergedBehind
@@ -55,7 +53,7 @@ class SwapExecutor:
             if storage in away:
                 away.hand_over(storage, self.region, offset)
             else:
-                self.region.write(storage.data_ptr(), storage.nbytes(), offset)
+                device.of(storage).out(storage, self.region, offset)
                 self.moved_out += storage.nbytes()
                 self._set_away(t, storage)
             self._take(t, p, storage)
@@ -79,9 +77,8 @@ class SwapExecutor:
         t = self._ours.get(storage._cdata)
         if t is None or primitives.has_bytes(storage):
             return None
-        copy = torch.UntypedStorage(self.program.tensors[t].bytes)
-        self.region.read(copy.data_ptr(), copy.nbytes(),
-                         self.plan.placements[self.plan.boundary[t]].offset)
+        copy = device.of(storage).fresh(self.program.tensors[t].bytes)
+        device.of(copy).back(copy, self.region, self.plan.placements[self.plan.boundary[t]].offset)
         return copy
 
     def has(self, storage):
@@ -241,11 +238,12 @@ class SwapExecutor:
         start = time.perf_counter()
         size = self.program.tensors[t].bytes
         if source.on_device:
-            self.region.write(storage.data_ptr(), size, target.offset)
+            device.of(storage).out(storage, self.region, target.offset)
             self.moved_out += size
         else:
+            here = device.of(storage)
             primitives.bring_back(storage, size,
-                                  lambda pointer: self.region.read(pointer, size, source.offset))
+                                  lambda fresh: here.back(fresh, self.region, source.offset))
             self.moved_in += size
         if x.source in self._newest[t]:
             self._newest[t].add(x.target)

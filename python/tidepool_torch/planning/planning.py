@@ -5,6 +5,7 @@ import time
 
 import torch
 
+from ..base import device
 from ..base.advice import needs_of, next_of
 from ..base.errors import BudgetInfeasible, in_words, needed_in_words
 from ..base.primitives import SWAPS_ONLY
@@ -109,21 +110,21 @@ def measured_machine(tier, room=2 * _PROBE):
     """This machine as Tidepool's machine file has it, with the host tier's speeds measured by a
     copy that takes no more than half of `room`, if it can."""
     size = min(_PROBE, max(room // 2, _LEAST_PROBE))
-    buffer = torch.UntypedStorage(size)
+    buffer = device.HOST.fresh(size)
     torch.empty(0, dtype=torch.uint8).set_(buffer, 0, (size,), (1,)).fill_(1)
     region = tier.region(size)
-    out_speed = max(_speed(region.write, buffer) for _ in range(3))
+    out_speed = max(_speed(device.HOST.out, buffer, region) for _ in range(3))
     del buffer
     # Into bytes that are new each time, as those are that a step's copies come back to.
-    in_speed = max(_speed(region.read, None, size) for _ in range(3))
+    in_speed = max(_speed(device.HOST.back, None, region, size) for _ in range(3))
     region.release()
     return machine_of(out_speed, in_speed)
 
 
-def _speed(move, buffer, size=0):
+def _speed(move, buffer, region, size=0):
     start = time.perf_counter()
-    buffer = torch.UntypedStorage(size) if buffer is None else buffer
-    move(buffer.data_ptr(), buffer.nbytes(), 0)
+    buffer = device.HOST.fresh(size) if buffer is None else buffer
+    move(buffer, region)
     return buffer.nbytes() / max(time.perf_counter() - start, 1e-9)
 
 

@@ -8,7 +8,7 @@ parameter that somebody keeps, or an array that numpy exported, holds the storag
 
 import torch
 
-from ..base import calls
+from ..base import calls, device
 from ..base.primitives import StorageWeakRef, living, may_move, storage_of
 
 
@@ -46,10 +46,10 @@ class Owning:
 
 
 def _may_be_owned(tensor, storage):
-    return calls.is_plain(tensor) and storage.device.type == "cpu" and not storage.is_shared()
+    return calls.is_plain(tensor) and device.serves(storage.device) and not device.others_look_at(storage)
 
 
 def _look_at(tensor, storage):
     """The same tensor, with its place in autograd, over another storage."""
-    tensor.data = torch.empty(0, dtype=tensor.dtype).set_(
+    tensor.data = torch.empty(0, dtype=tensor.dtype, device=storage.device).set_(
         storage, tensor.storage_offset(), tensor.size(), tensor.stride())

@@ -25,6 +25,7 @@ class StepProgram:
 
     def __init__(self, recording, name, min_bytes, time_scale, recompute, home):
         self.recording = recording
+        self.device = recording.device
         self.min_bytes = min_bytes
         self.tensors = [s for s in recording.storages
                         if s.bytes >= min_bytes and _has_a_life(s) and not s.hidden]

@@ -10,7 +10,7 @@ import time
 
 import torch
 
-from ..base import advice, calls, refusals
+from ..base import advice, calls, device, refusals
 from ..base.memory import block_bytes, counts
 from ..base.primitives import VIEWS_ARE_USES, StorageWeakRef, living, may_move, nbytes, storage_of
 from ..base.switches import switches
@@ -74,9 +74,10 @@ class OpRecord:
 
 class Recording:
     """`dispatched` has a row for each call that PyTorch made: the op function, its index in `ops` or
-    -1 for a mere view, and what that op has in `inputs` and `made`."""
+    -1 for a mere view, and what that op has in `inputs` and `made`. `device` is where the model is."""
 
-    def __init__(self):
+    def __init__(self, where):
+        self.device = where
         self.storages = []
         self.ops = []
         self.dispatched = []
@@ -129,7 +130,8 @@ class Recorder:
     _inexact = counts.inexact
 
     def __init__(self, persistent, gradients, is_away=lambda storage: False):
-        self.recording = Recording()
+        found = [device.of(s) for _, _, s in persistent if device.serves(s.device)]
+        self.recording = Recording(found[0] if found else device.HOST)
         self.recording.inexact = self._inexact
         self._is_away = is_away
         self._without_holes = counts.without_holes()  # until the last call was measured
@@ -187,17 +189,17 @@ class Recorder:
     _is_plain = staticmethod(calls.is_plain)
     _switches_now = staticmethod(switches)
 
-    @staticmethod
-    def _measured(func, args, kwargs, tensors):
+    def _measured(self, func, args, kwargs, tensors):
         """Runs the call: (result, nanoseconds, most bytes that it took, its result counted, whether
         it drew random numbers)."""
-        random_state = torch.get_rng_state()
+        here = self.recording.device
+        random_state = here.random_state()
         begun = counts.begin()
         start = time.thread_time_ns()
         out = func(*args, **kwargs)
         took = time.thread_time_ns() - start
         most = counts.most_since(begun)
-        return out, took, most, not torch.equal(random_state, torch.get_rng_state())
+        return out, took, most, not torch.equal(random_state, here.random_state())
 
     def _before(self, func, kwargs, tensors):
         """Storages that the call writes besides, for a class that knows more than this one."""

@@ -4,7 +4,7 @@ import copy
 
 import torch
 
-from ..base import calls, refusals
+from ..base import calls, device, refusals
 from ..base.compat import on_load_state_dict, on_state_dict
 from ..base.errors import TidepoolError
 from ..base.primitives import storage_of
@@ -90,7 +90,7 @@ class Trained:
                                     "storage that could move. Next: sparse=False")
         names = {}
         for name, tensor in [*self.model.named_parameters(), *self.model.named_buffers()]:
-            if tensor.device.type != "cpu":
+            if not device.serves(tensor.device):
                 to_cpu = "to_empty(device=" if tensor.is_meta else "to("
                 raise TidepoolError(f"{name} is on {tensor.device}: this version was run on no GPU "
                                     f"and trains on the CPU only. Next: model.{to_cpu}'cpu')")
@@ -133,5 +133,5 @@ def _copy_away(state, bytes_of_away):
             part = local(value)
             found = bytes_of_away(storage_of(part))
             if found is not None:
-                state[key] = with_local(value, torch.empty(0, dtype=value.dtype).set_(
+                state[key] = with_local(value, torch.empty(0, dtype=value.dtype, device=found.device).set_(
                     found, part.storage_offset(), part.size(), part.stride()))

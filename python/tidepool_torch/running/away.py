@@ -3,9 +3,7 @@
 import ctypes
 import time
 
-import torch
-
-from ..base import primitives
+from ..base import device, primitives
 from ..base.primitives import StorageWeakRef
 
 _PIECE = 64 << 10
@@ -68,7 +66,7 @@ class Away:
         start = time.perf_counter()
         size = storage.nbytes()
         region = self._tier.region(size)
-        region.write(storage.data_ptr(), size)
+        device.of(storage).out(storage, region)
         self._add(storage, region, name)
         self.moved_out += size
         self.seconds += time.perf_counter() - start
@@ -85,7 +83,7 @@ class Away:
         start = time.perf_counter()
         entry = self._entries[storage._cdata]
         primitives.bring_back(storage, entry.size,
-                              lambda pointer: entry.region.read(pointer, entry.size))
+                              lambda fresh: device.of(fresh).back(fresh, entry.region))
         self._remove(storage._cdata)
         self.moved_in += entry.size
         self.seconds += time.perf_counter() - start
@@ -99,8 +97,8 @@ class Away:
     def copy_of(self, storage):
         """A storage with the same bytes."""
         entry = self._entries[storage._cdata]
-        copy = torch.UntypedStorage(entry.size)
-        entry.region.read(copy.data_ptr(), entry.size)
+        copy = device.of(storage).fresh(entry.size)
+        device.of(copy).back(copy, entry.region)
         return copy
 
     def bury(self):

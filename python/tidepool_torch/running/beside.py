@@ -2,7 +2,7 @@
 
 import torch
 
-from ..base import instances, primitives
+from ..base import device, instances, primitives
 from ..base.errors import in_words
 from ..base.memory import counts
 from ..base.primitives import StorageWeakRef, storage_of
@@ -26,7 +26,7 @@ def _tensors_in_python():
     """One of each storage in memory."""
     found = {}
     for tensor in filter(_holds, instances.of_exactly(torch.Tensor, torch.nn.Parameter)):
-        if tensor.device.type == "cpu" and tensor.layout == torch.strided:
+        if device.serves(tensor.device) and tensor.layout == torch.strided:
             found[storage_of(tensor)._cdata] = tensor
     return found.values()
 

@@ -6,9 +6,7 @@ reference to a storage of the step is held.
 
 import threading
 
-import torch
-
-from ..base import primitives
+from ..base import device, primitives
 from ..base.primitives import StorageWeakRef
 from .away import not_here
 
@@ -23,6 +21,7 @@ class Blocks:
         self.program = schedule.program
         self.plan = schedule.plan
         self.region = region
+        self.device = schedule.program.device
         self._now = now
         self.lock = threading.RLock()
         self.block = {}  # placement on the device -> the storage that owns its bytes
@@ -66,7 +65,7 @@ class Blocks:
                 away.hand_over(storage, self.region, offset)
                 self.say_away(t, storage)
             else:
-                self.region.write(storage.data_ptr(), storage.nbytes(), offset)
+                device.of(storage).out(storage, self.region, offset)
                 self.moved_out += storage.nbytes()
                 self.say_away(t, storage)
             self._take(t, p, storage, None)
@@ -93,9 +92,9 @@ class Blocks:
         """A storage with the bytes of one that is away between steps, or None."""
         for t, identity in self.identity.items():
             if identity == storage._cdata and self.points_at.get(t) is None:
-                copy = torch.UntypedStorage(storage.nbytes())
+                copy = device.of(storage).fresh(storage.nbytes())
                 offset = self.plan.placements[self.plan.boundary[t]].offset
-                self.region.read(copy.data_ptr(), storage.nbytes(), offset)
+                device.of(copy).back(copy, self.region, offset)
                 return copy
         return None
 
@@ -181,9 +180,7 @@ class Blocks:
     def point(self, t, p, storage):
         if t in self.stay:
             return
-        block = self.block[p]
-        primitives.set_bytes(storage, primitives.alias(block.data_ptr(), block.nbytes()),
-                             self.points_at[t] is None)
+        primitives.set_bytes(storage, primitives.alias(self.block[p]), self.points_at[t] is None)
         self.points_at[t] = p
 
     def say_away(self, t, storage):
@@ -226,11 +223,11 @@ class Blocks:
         size = self.program.tensors[source.tensor].bytes
         if source.on_device:
             block = self.block[x.source]  # it stays until the copy is done
-            self.region.write(block.data_ptr(), size, target.offset)
+            self.device.out(block, self.region, target.offset)
             self.moved_out += size
         else:
-            block = torch.UntypedStorage(size)
-            self.region.read(block.data_ptr(), size, source.offset)
+            block = self.device.fresh(size)
+            self.device.back(block, self.region, source.offset)
             self.moved_in += size
         with self.lock:
             if not source.on_device:

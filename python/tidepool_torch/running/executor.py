@@ -28,9 +28,9 @@ class DivergedBehind(Diverged):
 
 
 @contextlib.contextmanager
-def as_a_kernel_call():
+def as_a_kernel_call(device):
     """Ops called here run as they do below the dispatcher: without autograd and autocast."""
-    with torch.no_grad(), torch.autocast("cpu", enabled=False):
+    with torch.no_grad(), device.without_autocast():
         yield
 
 
@@ -225,7 +225,8 @@ class Executor:
 
     def _keep(self, action, func, args, kwargs):
         kept = KeptCall(func, args, kwargs, action.op, self.blocks.number_of,
-                        self.by_value[action.index], self._copies_of_small, self.blocks.stay)
+                        self.by_value[action.index], self._copies_of_small, self.blocks.stay,
+                        self.blocks.device)
         self.kept_calls[action.index] = kept
         for identity in kept.by_reference():
             self._readers[identity] += 1

@@ -9,7 +9,7 @@ import functools
 import torch
 import torch.utils.dlpack
 
-from ..base import calls
+from ..base import calls, device
 from ..base.compat import storage_of
 
 _MARK = "_tidepool_sees"
@@ -36,7 +36,7 @@ def _see(owner, name, mark):
 
     @functools.wraps(export)
     def seen(tensor, *args, **kwargs):
-        if calls.is_plain(tensor) and tensor.device.type == "cpu":
+        if calls.is_plain(tensor) and device.serves(tensor.device):
             storage = storage_of(tensor)
             if _listener[0] is not None:
                 _listener[0](storage)

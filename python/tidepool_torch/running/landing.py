@@ -31,7 +31,7 @@ def land(executor, away):
     _release(blocks, slices.placements, away)
     try:
         if lost:
-            with as_a_kernel_call():
+            with as_a_kernel_call(executor.blocks.device):
                 slices.run(away)
     finally:
         # Whatever a rerun did: all but the lost have their bytes, and the plan is over.
@@ -154,6 +154,5 @@ class _Slice:
         storage = primitives.living(blocks.reference.get(t))
         if storage is None:
             return
-        block = blocks.block[p]
-        primitives.set_bytes(storage, primitives.alias(block.data_ptr(), block.nbytes()), True)
+        primitives.set_bytes(storage, primitives.alias(blocks.block[p]), True)
         away.put(storage, blocks.name(t))

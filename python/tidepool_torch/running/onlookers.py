@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import (
     TorchDispatchMode, _get_current_dispatch_mode, _pop_mode, _push_mode)
 
-from ..base import calls, primitives, running_ops
+from ..base import calls, device, primitives, running_ops
 from ..base.wrappers import is_wrapper
 from .away import not_here
 from .step_mode import call_it_as_it_is
@@ -100,7 +100,7 @@ def _save_between_steps():
 def _storages_of(values):
     return [v if isinstance(v, torch.UntypedStorage) else primitives.storage_of(v) for v in values
             if isinstance(v, torch.UntypedStorage)
-            or (isinstance(v, torch.Tensor) and calls.is_plain(v) and v.device.type == "cpu")]
+            or (isinstance(v, torch.Tensor) and calls.is_plain(v) and device.serves(v.device))]
 
 
 def watch():

@@ -5,12 +5,9 @@ tensor of the program its number and geometry, never its storage. An argument th
 the program is kept as it was before the first run: numpy and dlpack may write it later, unseen.
 """
 
-import ctypes
-import zlib
-
 import torch
 
-from ..base import calls
+from ..base import calls, device
 from ..base.errors import TidepoolError
 from ..base.primitives import may_move
 from ..base.switches import switches
@@ -23,7 +20,7 @@ class Copies:
         self._last = {}
 
     def of(self, number, storage):
-        now = ctypes.string_at(storage.data_ptr(), storage.nbytes())
+        now = device.of(storage).content(storage)
         if self._last.get(number) != now:
             self._last[number] = now
         return self._last[number]
@@ -33,7 +30,7 @@ class Copies:
 
 
 def _sum_of(storage):
-    return zlib.crc32((ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr()))
+    return device.of(storage).checksum(storage)
 
 
 class _Geometry:
@@ -52,22 +49,22 @@ class _Geometry:
         self.offset = tensor.storage_offset()
 
     def over(self, block):
-        return torch.empty(0, dtype=self.dtype).set_(block, self.offset, self.size, self.stride)
+        return torch.empty(0, dtype=self.dtype, device=block.device).set_(
+            block, self.offset, self.size, self.stride)
 
 
 class _Copy(_Geometry):
     """A tensor with the bytes that it had."""
 
-    __slots__ = ("bytes",)
+    __slots__ = ("bytes", "device")
 
     def __init__(self, tensor, data):
         super().__init__(None, tensor)
         self.bytes = data
+        self.device = device.of(tensor)
 
     def again(self):
-        block = torch.UntypedStorage(len(self.bytes))
-        ctypes.memmove(block.data_ptr(), self.bytes, len(self.bytes))
-        return self.over(block)
+        return self.over(self.device.with_content(self.bytes))
 
 
 class _Value:
@@ -93,11 +90,13 @@ def _parts(kept):
 
 class KeptCall:
     """`number_of` gives the program's tensor of a storage number, or None where PyTorch keeps it;
-    `copies` those of `by_value`; others look at tensors of `looked_at`."""
+    `copies` those of `by_value`; others look at tensors of `looked_at`; random numbers are those
+    of the device `where`."""
 
-    __slots__ = ("func", "args", "kwargs", "random_state", "_parts", "_gradients", "_switches")
+    __slots__ = ("func", "args", "kwargs", "random_state", "_parts", "_gradients", "_switches",
+                 "_device")
 
-    def __init__(self, func, args, kwargs, op, number_of, by_value, copies, looked_at):
+    def __init__(self, func, args, kwargs, op, number_of, by_value, copies, looked_at, where):
         self.func = func
         numbers = iter(op.inputs)
 
@@ -112,7 +111,8 @@ class KeptCall:
         self.args = calls.with_tensors(tuple(args), keep)
         self.kwargs = calls.with_tensors(dict(kwargs), keep)
         self._parts = _parts(self.args) + _parts(self.kwargs)
-        self.random_state = torch.get_rng_state() if op.random else None
+        self._device = where
+        self.random_state = where.random_state() if op.random else None
         # Some ops make less where no gradients are asked for, as in backward.
         self._gradients = torch.is_grad_enabled()
         self._switches = switches()
@@ -166,13 +166,13 @@ class KeptCall:
         args, kwargs = fill(self.args), fill(self.kwargs)
         kept_state = None
         if self.random_state is not None:
-            kept_state = torch.get_rng_state()
-            torch.set_rng_state(self.random_state)
+            kept_state = self._device.random_state()
+            self._device.set_random_state(self.random_state)
         try:
             with torch.set_grad_enabled(self._gradients):
                 out = self.func(*args, **kwargs)
         finally:
             if kept_state is not None:
-                torch.set_rng_state(kept_state)
+                self._device.set_random_state(kept_state)
         have = {t.untyped_storage()._cdata for t in calls.tensors_in(args, kwargs)}
         return calls.fresh_storages(out, have)

@@ -12,9 +12,9 @@ from ..base.errors import bytes_of
 from ..base.hook import hook_path, looked_for, with_hook
 from ..base.memory import hook_is_loaded
 from ..base.nameless import NamelessFile
+from ..foreign import command
 from ..planning import planner
 from .diagnosis import findings
-from ..foreign import command
 from .run_script import OPTIONS
 
 # As those of the program `tidepool`.

@@ -1,6 +1,5 @@
 """The user's defence: the same steps with and without a budget, compared bit by bit."""
 
-import ctypes
 import dataclasses
 import random
 import struct
@@ -8,7 +7,7 @@ import sys
 
 import torch
 
-from ..base import instances
+from ..base import device, instances
 from ..base.errors import TidepoolError
 from ..base.primitives import storage_of
 from ..base.wrappers import local
@@ -172,12 +171,12 @@ def _forget_new(state, before):
 
 def _random_states():
     numpy = sys.modules.get("numpy")
-    return (torch.get_rng_state(), random.getstate(),
+    return (device.HOST.random_state(), random.getstate(),
             numpy.random.get_state() if numpy is not None else None)
 
 
 def _set_random_states(states):
-    torch.set_rng_state(states[0])
+    device.HOST.set_random_state(states[0])
     random.setstate(states[1])
     if states[2] is not None:
         sys.modules["numpy"].random.set_state(states[2])
@@ -230,7 +229,7 @@ def bits_of(value):
 def _bytes_of(tensor):
     dense = tensor.to_dense() if tensor.layout != torch.strided else tensor
     own = dense.cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
-    return ctypes.string_at(own.data_ptr(), own.numel() * own.element_size())
+    return device.HOST.content(storage_of(own))
 
 
 def _has_numbers(bits):

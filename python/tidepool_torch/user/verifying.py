@@ -8,6 +8,7 @@ import json
 
 import torch
 
+from ..base import device
 from ..base.primitives import storage_of
 
 
@@ -61,7 +62,7 @@ class Evidence:
     def note(self, cutter):
         budget = cutter.watched.budget
         digests = {name: _digest(tensor, budget) for name, tensor in cutter.tensors()}
-        digests["random state"] = _digest(torch.get_rng_state(), budget)
+        digests["random state"] = _digest(device.HOST.random_state(), budget)
         self._steps.append({"losses": self._losses, "digests": digests})
         self._losses = []
         if len(self._steps) >= self._most:
