@@ -103,7 +103,7 @@ import torch
 torch.set_num_threads(1)
 import models, tidepool_torch as tidepool
 from torch.utils._python_dispatch import TorchDispatchMode
-from tidepool_torch.planning import machine_of
+from tidepool_torch.planning.planning import machine_of
 from training import Style, body, one_step
 
 class KillAt(TorchDispatchMode):

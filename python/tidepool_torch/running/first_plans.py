@@ -44,7 +44,7 @@ class FirstPlans:
                 self._say(f"the budget is {in_words(self._runner.peak)} of the "
                           f"{in_words(later.recording.peak())} that a step takes as the one given; "
                           "where none comes it is a share of the first that is recorded")
-        self._plans.know_machine(self._runner.room())
+        self._plans.know_machine(self._runner.limit.left())
         if first is None:
             self._make(later, once=False)
         else:

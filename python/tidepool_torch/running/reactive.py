@@ -13,15 +13,10 @@ from ..base.compat import bytes_of_tensor
 from ..base.memory import counts
 from ..base.primitives import StorageWeakRef, storage_of
 from .away import OF_A_STEP
+from .limit import SLACK
 
 # A step that does a smaller share of what another did is none to judge the others by.
 _WHOLE = 0.9
-
-# Room for what no count shows: small blocks of the process, scratch of kernels.
-_SLACK = 1 << 20
-
-# Parts of the budget: nodes of autograd's and objects of Python's are in what the C library counts.
-_NOISE = 128
 
 # What a call leaves taken beside its results is the kernel's from here on; less is of blocks' headers.
 _KEPT_BY_KERNEL = 64 << 10
@@ -43,17 +38,14 @@ class _Candidate:
 
 
 class Reactive:
-    """`base` are live bytes of the process that are not of the training; `budget` None: all may
-    stay. A recorder, where there is one, runs the calls."""
+    """Steps inside of `limit`. A recorder, where there is one, runs the calls."""
 
-    def __init__(self, away, budget, base, min_bytes):
+    def __init__(self, away, limit, min_bytes):
         self.away = away
-        self.budget = budget
-        self.base = base
+        self.limit = limit
         self.min_bytes = min_bytes
         self.short = 0  # most bytes that were missing for an op
         self.learns = False  # whether what kernels keep for good shows in these calls
-        self.kept_by_kernels = 0  # what did
         self.recorder = None
         self._candidates = collections.OrderedDict()  # _cdata -> _Candidate, longest unused first
         self._stay = {}  # _cdata -> reference: never moved in this step
@@ -89,7 +81,7 @@ class Reactive:
                 self._touch(storage, name)
             else:
                 self._note_argument(storage)
-        if self.budget is not None:
+        if self.limit.size is not None:
             self._room(self._need(func, args, kwargs, tensors), used)
         before = counts.live() - _bytes_of(tensors) if self.learns else None
         out = self._call(func, args, kwargs)
@@ -97,10 +89,9 @@ class Reactive:
         if before is not None:
             kept = counts.live() - _bytes_of(tensors + made) - before
             if abs(kept) >= _KEPT_BY_KERNEL:
-                self.base += kept
-                self.kept_by_kernels += kept
+                self.limit.keep(kept)
         # Averages of weights and buckets are none of a forward pass: nothing there needs a gradient.
-        if (self.budget is None and torch.is_grad_enabled()
+        if (self.limit.size is None and torch.is_grad_enabled()
                 and any(t.requires_grad for t in tensors)):
             self._work += sum(bytes_of_tensor(t) for t in made)
         for t in tensors + made:
@@ -127,20 +118,6 @@ class Reactive:
             if not self._room(primitives.nbytes(storage), self._candidates):
                 break
             self.away.back(storage)
-
-    def takes(self):
-        """A budget that would do for what is on the device now."""
-        return counts.live() - self.base + _SLACK
-
-    def over(self, size):
-        """Bytes that the training has above the budget with `size` more."""
-        if counts.live is None:
-            return 0
-        return self.worth_a_word(counts.live() - self.base + size - self.budget)
-
-    def worth_a_word(self, more):
-        """`more` bytes, or 0 where Python's own objects of a step may be as much."""
-        return more if more > max(_SLACK, self.budget // _NOISE) else 0
 
     def _call(self, func, args, kwargs):
         if self.recorder is not None:
@@ -172,15 +149,15 @@ class Reactive:
 
     def _room(self, size, used):
         """Makes room for `size` more bytes; False where nothing is left that may go."""
-        if self.budget is None:
+        if self.limit.size is None:
             return True
         while True:
-            over = counts.live() - self.base + size + _SLACK - self.budget
+            over = size + SLACK - self.limit.left()
             if over <= 0:
                 return True
             if not self._evict_one(used):
-                self.short = max(self.short, over - _SLACK)
-                return over <= _SLACK
+                self.short = max(self.short, over - SLACK)
+                return over <= SLACK
 
     def _evict_one(self, used):
         for identity, candidate in self._candidates.items():

@@ -56,13 +56,14 @@ class StepRunner:
     """`wish` is the Peak that was asked for: one that is a share, or the least, is known only when
     a step was recorded."""
 
-    def __init__(self, ranks, storages, plans, reactive, beside, options, wish, say):
+    def __init__(self, ranks, storages, plans, reactive, limit, beside, options, wish, say):
         self._ranks = ranks
         self._storages = storages
         self._trained = storages.trained
         self._away = storages.away
         self._plans = plans
         self._reactive = reactive
+        self.limit = limit
         self._beside = beside
         self._options = options
         self._wish = wish
@@ -87,16 +88,7 @@ class StepRunner:
     @property
     def peak(self):
         """The budget in bytes, or None where it is a share of what is not known yet."""
-        return self._reactive.budget
-
-    @property
-    def base(self):
-        """What the process holds beside the training."""
-        return self._reactive.base
-
-    @base.setter
-    def base(self, base):
-        self._reactive.base = base
+        return self.limit.size
 
     @property
     def is_whole(self):
@@ -149,8 +141,7 @@ class StepRunner:
 
     def _look_beside(self, of_step=()):
         self._beside.look_again(self._storages.is_away, of_step)
-        self.base = self._beside.base
-        self._reactive.kept_by_kernels = 0  # that look found them all
+        self.limit.count_again(self._beside.base)
 
     def _needs_nothing(self):
         """Whether the one plan there is leaves all where it is: then no op need be looked at."""
@@ -166,8 +157,7 @@ class StepRunner:
         recording = planned.program.recording
         if planned.known is None:
             planned.known = self._known_behind(recording)
-        more = self._reactive.worth_a_word(counts.live() - self.base - planned.known
-                                           - recording.held)
+        more = self.limit.worth_a_word(self.limit.taken() - planned.known - recording.held)
         if not more:
             return
         self._storages.leave_plan()
@@ -192,7 +182,7 @@ class StepRunner:
         """Behind a step whose ops were not looked at: where it took much more than the recorded
         one, those of the next steps are."""
         live, begun = self._idle
-        most = live - self.base + counts.most_since(begun)
+        most = live - self.limit.base + counts.most_since(begun)
         expected = self._plans.ready[0].program.recording.peak()
         if most > expected + (self.peak - expected) / 2:
             self._outgrown = True
@@ -210,7 +200,7 @@ class StepRunner:
         training may leave meanwhile, which would hide them."""
         before = counts.live()
         yield
-        self.base += max(0, counts.live() - before)
+        self.limit.base += max(0, counts.live() - before)
 
     def _end_calls(self):
         """Behind the last call; the recorder of the step, if it was recorded."""
@@ -257,7 +247,7 @@ class StepRunner:
         if not self._reactive.bring_back(back, leaving):
             model = "the model and " if self._options.home else ""
             self._say(f"{model}what the script keeps of a step take "
-                      f"{needed_in_words(self._reactive.takes())} between steps, more than the budget. "
+                      f"{needed_in_words(self.limit.would_do())} between steps, more than the budget. "
                       "Next: a budget of so much, or keep less behind a step", once="home")
 
     def _note_unplanned(self, recorder):
@@ -336,7 +326,7 @@ class StepRunner:
         """Where the plan has most on the device, what is there is compared with the budget: not in
         the first step, in which kernels take what they keep for good."""
         makes = self._running.executor.schedule.highest_makes
-        over = self._reactive.over(makes) if self.steps > 1 else 0
+        over = self.limit.over(makes) if self.steps > 1 else 0
         if over > 0:
             raise Held(func, f"{in_words(over)} more than the budget would be live here; "
                              f"{self._largest()}")
@@ -451,23 +441,23 @@ class StepRunner:
         if self.first is not None and self.first.has_settled:
             # The steps are of another kind than the one it was taken of until now.
             self.first.forget()
-            self._reactive.budget = None
+            self.limit.size = None
         if self.peak is None and self._is_partial():
             return None
         self.settle(recording)
         if (counts.live is not None and not self._ranks.together
                 and self._plans.had_one(self._key)):
-            recording.held = self._reactive.worth_a_word(
-                counts.live() - self.base - self._known_behind(recording))
+            recording.held = self.limit.worth_a_word(
+                self.limit.taken() - self._known_behind(recording))
         most = max(self.peak, recording.peak()) if self._wish.is_least else self.peak
         with self._books():
-            return self._plans.program_of(self._key, recording, most, self.room())
+            return self._plans.program_of(self._key, recording, most, self.limit.left())
 
     def settle(self, recording):
         """A budget that is a share is known in bytes with the first step that is."""
         if self.peak is None:
             # The least is found behind it, by planning.
-            self._reactive.budget = int(recording.peak() * (self._wish.share or 1))
+            self.limit.size = int(recording.peak() * (self._wish.share or 1))
 
     def make_plan(self, key, program, spare=0, **more):
         """A Planned that leaves `spare` bytes of the budget; where that is the least, of all plans
@@ -477,7 +467,7 @@ class StepRunner:
             planned = self._plans.make(key, program, size, **more)
         if size is not None:
             return planned
-        self._reactive.budget = max(p.peak for p in self._plans.ready) + spare
+        self.limit.size = max(p.peak for p in self._plans.ready) + spare
         return planned
 
     def say_what_is_unlimited(self):
@@ -486,10 +476,6 @@ class StepRunner:
             self._say(f'peak="{self._wish.text}" is known when a step was recorded: the first {first} '
                       'run without a budget. Next, where they do not fit: peak="auto" or bytes, or '
                       "fit(..., step=) to plan ahead of time")
-
-    def room(self):
-        """Bytes of the budget that nothing takes now."""
-        return self.peak - (counts.live() - self.base)
 
     def _is_partial(self):
         """Whether the recorded step is none to take a share of; said, and not without end."""

@@ -16,6 +16,7 @@ from ..running.away import Away
 from ..running.beside import Beside
 from ..running.between_steps import BetweenSteps
 from ..running.host import HostTier
+from ..running.limit import Limit
 from ..running.plans import Plans
 from ..running.ranks import Ranks
 from ..running.step_runner import StepRunner
@@ -53,12 +54,12 @@ class Budget:
         self._storages = BetweenSteps(self._trained, self._away)
         self._beside = Beside([s for _, _, s in self._trained.persistent()],
                               self._ranks.bucket_bytes())
-        self._reactive = self._ranks.reactive()(self._away, self._bytes_of(peak),
-                                                self._beside.base, options.min_bytes)
+        self._limit = Limit(self._bytes_of(peak), self._beside.base)
+        self._reactive = self._ranks.reactive()(self._away, self._limit, options.min_bytes)
         say = self._say = _speaker(self._ranks.name(), options.report)
         self._known_plans = Plans(options, self._tier, type(self._model).__name__, say)
         self._runner = StepRunner(self._ranks, self._storages, self._known_plans, self._reactive,
-                                  self._beside, options, peak, say)
+                                  self._limit, self._beside, options, peak, say)
         onlookers.bytes_move(self._runner.reading)
         self._last_report = None  # when it is closed
         self._closed = False
@@ -135,7 +136,7 @@ class Budget:
             return self._last_report
         return report_of(self.peak, self.steps, self.divergences, self._runner.outgrown,
                          self._known_plans,
-                         self._beside.kept_by_kernels + max(0, self._reactive.kept_by_kernels))
+                         self._beside.kept_by_kernels + max(0, self._limit.kept_by_kernels))
 
     def export(self, path):
         """Writes the plan that ran last: .html a page, .json a trace for Perfetto, .svg a picture,
@@ -183,7 +184,7 @@ class Budget:
     @property
     def peak(self):
         """The budget in bytes; None while it is a share of what is not known yet."""
-        return self._runner.peak
+        return self._limit.size
 
     @property
     def steps(self):
@@ -202,11 +203,11 @@ class Budget:
 
     @property
     def _base(self):
-        return self._runner.base
+        return self._limit.base
 
     def _set_base(self, base):
         """What the process holds beside the training, where that is known better than by fit()."""
-        self._runner.base = base
+        self._limit.base = base
 
     def _bytes_of_away(self, storage):
         return self._storages.bytes_of_away(storage)
