@@ -326,7 +326,9 @@ class StepRunner:
         """Where the plan has most on the device, what is there is compared with the budget: not in
         the first step, in which kernels take what they keep for good."""
         makes = self._running.executor.schedule.highest_makes
-        over = self.limit.over(makes) if self.steps > 1 else 0
+        # What threads of collectives take is a guess, and in what is counted here at any time.
+        guess = self._running.program.recording.scratch
+        over = self.limit.over(makes - guess) if self.steps > 1 else 0
         if over > 0:
             raise Held(func, f"{in_words(over)} more than the budget would be live here; "
                              f"{self._largest()}")

@@ -35,10 +35,10 @@ onlookers.watch()
 class Budget:
     """Made by fit(). One thread uses it, the one that trains."""
 
-    def __init__(self, model, optimizers, peak, options):
+    def __init__(self, model, optimizers, options):
         self._ranks = Ranks(model)
         self._model = self._ranks.model(model)
-        peak = peak_of(peak)
+        peak = peak_of(options.peak)
         alignment = options.machine["alignment"] if options.machine else ALIGNMENT
         self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host), alignment)
         self._away = Away(self._tier)

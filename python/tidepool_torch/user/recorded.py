@@ -14,6 +14,7 @@ from ..recording.trained import Trained
 from ..running.host import HostTier
 from ..running.prediction import predict, share_above
 from ..running.step_mode import InterruptGate, StepMode
+from .peaks import peak_of
 
 
 def record(model, optimizers, step, name, min_bytes, recompute):
@@ -72,8 +73,9 @@ class Outlook:
                 f"{self.predicted_processor_overhead * 100:+.1f} %")
 
 
-def outlook(program, peak, host, machine, options):
-    machine = machine or measured_machine(HostTier())
+def outlook(program, config):
+    peak, host, options = peak_of(config.peak), config.host, config.planning
+    machine = config.machine or measured_machine(HostTier())
     floor = smallest_budget(program.json, machine)[0] + program.small
     most = program.recording.peak()
     size = floor if peak.is_least else peak.size or int(most * peak.share)
