@@ -27,6 +27,7 @@ class Config:
     time_limit   seconds that planning may take
     evaluations  above 0: trials of the planner instead of seconds; the plan is the same anywhere, and
                  steps wait for it, where plans for further shapes are made beside the steps else
+    seed         of the planner
     allow        "swap", "recompute" or both
     min_bytes    smaller tensors stay where they are; bytes, or "4KiB"
     keep         names of what never leaves the device: parameters, buffers, and optimizer state as in
