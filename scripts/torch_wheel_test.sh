@@ -29,7 +29,8 @@ for python in "$@"; do
   "$work/venv/bin/python" - << 'PYTHON'
 import json, os, subprocess, sys
 import tidepool_torch
-from tidepool_torch import hook, library, planner
+from tidepool_torch.base import hook, library
+from tidepool_torch.planning import planner
 from tidepool_torch.user.diagnosis import _TRIAL, _TRIAL_BUDGET, _TRIAL_MACHINE
 
 inside = os.path.dirname(tidepool_torch.__file__)
@@ -45,7 +46,7 @@ told = json.loads(subprocess.run([script, "doctor", "--json"], stdout=subprocess
 by_name = {finding["what"]: finding for finding in told["findings"]}
 assert by_name["libtidepool"]["ok"] and by_name["a plan"]["ok"] and by_name["lower bounds"]["ok"]
 preloaded = subprocess.run(
-    [sys.executable, "-c", "from tidepool_torch import memory; assert memory.hook_is_loaded()"],
+    [sys.executable, "-c", "from tidepool_torch.base import memory; assert memory.hook_is_loaded()"],
     env=hook.with_hook(os.environ))
 assert preloaded.returncode == 0, "the hook does not load"
 try:
