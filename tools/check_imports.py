@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks which room of the PyTorch package imports which (HACKING.md, "Who may include whom").
+"""Checks which room of the PyTorch package imports which (HACKING.md, **python**).
 
 Prints one line a violation, `file:line: message`, and exits with 1 when there is any.
 """
@@ -29,6 +29,9 @@ BESIDES = {"running/forms.py": ["form_b"]}
 
 def rooms_of(node, room):
     """The rooms that an import of a file in `room` is from; none where it is of another package."""
+    if isinstance(node, ast.Import):
+        names = [a.name.split(".") for a in node.names]
+        return [n[1] for n in names if n[0] == "tidepool_torch" and len(n) > 1]
     if node.level == 0:
         names = (node.module or "").split(".")
         return names[1:2] if names[0] == "tidepool_torch" else []
@@ -45,7 +48,7 @@ def check_file(file, folder):
         return
     allowed = [room, *BUILDS_ON[room], *BESIDES.get(path, [])]
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if not isinstance(node, ast.ImportFrom):
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
             continue
         for target in rooms_of(node, room):
             if target not in allowed:

@@ -25,6 +25,7 @@ REFUSED = [
     ("base/a.py", "from ..form_b.swap_executor import SwapExecutor"),
     ("foreign/a.py", "from .. import base, running"),
     ("base/a.py", "from tidepool_torch.user.api import fit"),
+    ("base/a.py", "import tidepool_torch.user.api"),
     ("planning/a.py", "def f():\n    from ..running.executor import Executor"),
     ("running/a.py", "from ..form_b.swap_executor import SwapExecutor"),
     ("__init__.py", "from .running.executor import Executor"),

@@ -16,9 +16,9 @@ def shown(file):
 
 
 def run(description, folders, violations, suffixes=frozenset(SUFFIXES)):
-    """Prints `file:line: message` for every pair that `violations(file, folder)` gives for the sources
-    (files with `suffixes`) of the folders named on the command line (default: `folders` of the project). The exit status: 1
-    when there is any."""
+    """Prints `file:line: message` for every pair that `violations(file, folder)` gives for the files with
+    `suffixes` of the folders named on the command line (default: `folders` of the project). The exit
+    status: 1 when there is any."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("folders", nargs="*", type=Path, default=[ROOT / f for f in folders],
                         help="default: " + ", ".join(folders))

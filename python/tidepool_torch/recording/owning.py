@@ -46,7 +46,8 @@ class Owning:
 
 
 def _may_be_owned(tensor, storage):
-    return calls.is_plain(tensor) and device.serves(storage.device) and not device.others_look_at(storage)
+    return (calls.is_plain(tensor) and device.serves(storage.device)
+            and not device.others_look_at(storage))
 
 
 def _look_at(tensor, storage):

@@ -133,5 +133,6 @@ def _copy_away(state, bytes_of_away):
             part = local(value)
             found = bytes_of_away(storage_of(part))
             if found is not None:
-                state[key] = with_local(value, torch.empty(0, dtype=value.dtype, device=found.device).set_(
-                    found, part.storage_offset(), part.size(), part.stride()))
+                whole = torch.empty(0, dtype=value.dtype, device=found.device).set_(
+                    found, part.storage_offset(), part.size(), part.stride())
+                state[key] = with_local(value, whole)

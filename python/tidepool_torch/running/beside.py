@@ -12,8 +12,8 @@ _MOST_NAMED = 3
 
 
 def _holds(tensor):
-    """False of one that another thread was letting go of. Until it is asked, the object of one that only
-    C++ holds keeps no tensor alive."""
+    """Says whether a tensor is whole, which one is not that another thread lets go of. Asking makes its
+    object in Python keep it alive (torch before 2.10)."""
     if hasattr(torch.Tensor, "_fix_weakref"):
         tensor._fix_weakref()
     try:

@@ -84,9 +84,8 @@ class Config:
 
 
 def takes_config(*names):
-    """For a function that has **options: those called `names`, or all, are options of a Config, which
-    help() and editors show; others are refused as Python refuses them. `{options}` in its text becomes
-    what Config says of them."""
+    """Gives a function with **options the keywords `names` of a Config, or all of them. Help and editors
+    show them, and others are a TypeError. `{options}` in its text becomes Config's own."""
     known = [f for f in dataclasses.fields(Config) if not names or f.name in names]
     options = [inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY,
                                  default=(inspect.Parameter.empty
