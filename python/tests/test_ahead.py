@@ -17,7 +17,7 @@ import models
 import test_zoo
 import tidepool_torch as tidepool
 from tidepool_torch.recording import ahead
-from tidepool_torch.base import calls
+from tidepool_torch.base import calls, device
 from tidepool_torch.recording.costs import measured_costs
 from tidepool_torch.base.errors import needed_in_words
 from tidepool_torch.base.memory import counts, hook_is_loaded
@@ -53,7 +53,7 @@ def recorded(training, step):
         if not recorders and calls.is_view(func):
             return func(*args, **kwargs)
         if not recorders:
-            recorders.append(Recorder(trained.persistent(), trained.gradients))
+            recorders.append(Recorder(trained.device, trained.persistent(), trained.gradients))
         return recorders[0].run(func, args, kwargs)
 
     mode.handle = run
@@ -105,7 +105,7 @@ def test_a_hidden_write_is_found():
         library.impl("quiet", lambda x, hidden: (x * 2, hidden.add_(1))[0],
                      "CompositeExplicitAutograd")
         x, hidden = torch.ones(8), torch.zeros(8)
-        recorder = Recorder([], list)
+        recorder = Recorder(device.HOST, [], list)
         mode = StepMode(InterruptGate())
         mode.handle = recorder.run
         with torch.no_grad(), mode:

@@ -7,7 +7,7 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.base import memory
+from tidepool_torch.base import device, memory
 from tidepool_torch.recording import recording
 from tidepool_torch.planning.planning import machine_of
 from training import Style, one_step
@@ -35,7 +35,7 @@ def test_what_is_named_is_enough_in_bytes_and_in_words(build):
     assert refused(build, "".join(said.groups())) is None
 
 
-def test_a_result_has_no_workspace_of_a_page():
+def test_a_result_has_no_workspace_of_a_page(monkeypatch):
     size = 4 << 20
 
     class Counts:
@@ -48,18 +48,15 @@ def test_a_result_has_no_workspace_of_a_page():
         def without_holes(self):
             return None
 
-    recorder = recording.Recorder([], list)
-    counts, recording.counts = recording.counts, Counts()
-    try:
-        made = recorder.run(torch.ops.aten.empty.memory_format, ([size],), {"dtype": torch.uint8})
-    finally:
-        recording.counts = counts
+    recorder = recording.Recorder(device.HOST, [], list)
+    monkeypatch.setattr(device.HOST, "counts", Counts())
+    made = recorder.run(torch.ops.aten.empty.memory_format, ([size],), {"dtype": torch.uint8})
     assert made.nbytes == size
     assert [op.workspace for op in recorder.recording.ops] == [0]
 
 
 def test_what_is_measured_may_be_more_the_next_time(monkeypatch):
-    monkeypatch.setattr(recording.Recorder, "_inexact", 0)
+    monkeypatch.setattr(recording.Recorder, "_inexact", lambda self: 0)
     exact = refused(models.tiny_resnet, 20_000)
-    monkeypatch.setattr(recording.Recorder, "_inexact", 1 << 20)
+    monkeypatch.setattr(recording.Recorder, "_inexact", lambda self: 1 << 20)
     assert refused(models.tiny_resnet, 20_000).smallest > exact.smallest + (1 << 19)

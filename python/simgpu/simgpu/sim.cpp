@@ -179,7 +179,7 @@ void Sim::wait(int stream, const Recorded& recorded) {
 
 void Sim::host_waits(const Recorded& recorded) {
   Lock lock(mutex_);
-  ++counters.host_syncs;
+  note_wait();
   until(lock, recorded);
 }
 
@@ -191,7 +191,7 @@ bool Sim::query(const Recorded& recorded) {
 
 void Sim::synchronize() {
   Lock lock(mutex_);
-  ++counters.host_syncs;
+  note_wait();
   finish_all(lock);
 }
 
@@ -206,7 +206,7 @@ void Sim::set_policy(const std::string& name, uint64_t seed) {
 
 int64_t Sim::now() {
   Lock lock(mutex_);
-  ++counters.host_syncs;
+  note_wait();
   finish_all(lock);
   return host_time_;
 }
@@ -272,6 +272,11 @@ void Sim::finish_all(Lock& lock) {
     host_time_ = std::max(host_time_, s.time);
   }
   throw_error();
+}
+
+void Sim::note_wait() {
+  ++counters.host_syncs;
+  TORCH_CHECK(!forbids_waits, "sim: the host waits for the device");
 }
 
 void Sim::throw_error() {

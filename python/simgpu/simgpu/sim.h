@@ -94,7 +94,7 @@ class Sim {
   Rates rates;
   Counters counters;
   Generator generator;
-  bool poisons = true, raises_races = false;
+  bool poisons = true, raises_races = false, forbids_waits = false;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -118,6 +118,7 @@ class Sim {
   void until(Lock& lock, const Recorded& recorded);
   void finish_all(Lock& lock);
   void run_while(Lock& lock, std::function<bool()> is_there);
+  void note_wait();
   void throw_error();
   void throw_race();
 

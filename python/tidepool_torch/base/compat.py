@@ -8,6 +8,7 @@ import sys
 import types
 
 import torch
+import torch.utils._python_dispatch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from . import device
@@ -26,6 +27,12 @@ def living(reference):
     if reference is None or reference.expired():
         return None
     return torch.UntypedStorage._new_with_weak_ptr(reference.cdata)
+
+
+def modes_of_this_thread():
+    """Those that see its ops, where torch tells of them."""
+    stack = getattr(torch.utils._python_dispatch, "_get_current_dispatch_mode_stack", list)
+    return stack()
 
 
 def bytes_of_tensor(tensor):
@@ -153,5 +160,5 @@ def _behind(owner, name, hook):
 
 
 __all__ = ["PLAIN", "StorageWeakRef", "asked_to_grow", "bytes_of_tensor", "hooks_on_saved_tensors",
-           "living", "may_move", "on_load_state_dict", "on_optimizer_step", "on_state_dict",
+           "living", "may_move", "modes_of_this_thread", "on_load_state_dict", "on_optimizer_step", "on_state_dict",
            "storage_of"]

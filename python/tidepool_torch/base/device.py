@@ -1,19 +1,60 @@
-"""Copies, keeps and looks at bytes of tensors, where they are.
+"""Copies, keeps, counts and looks at bytes of tensors, where they are.
 
 A storage knows its device, so no device is the current one. Nothing else asks of which kind one is, and
 only what takes bytes out of storages (swapping, resizing) follows addresses too.
 """
 
+import contextlib
 import ctypes
+import time
 import zlib
 
 import torch
+
+from . import cuda, memory
+
+
+class _ThreadTime:
+    """Nanoseconds that this thread works until stop()."""
+
+    def __init__(self):
+        self._start = time.thread_time_ns()
+
+    def stop(self):
+        return time.thread_time_ns() - self._start
+
+
+class _WallTime:
+    """Seconds until stop()."""
+
+    is_known = True
+
+    def __init__(self):
+        self._start = time.perf_counter()
+        self._seconds = None
+
+    def stop(self):
+        self._seconds = time.perf_counter() - self._start
+        return self
+
+    def __float__(self):
+        return self._seconds
 
 
 class HostDevice:
     """PyTorch on the CPU: a copy is done when the call that asks for it returns."""
 
     device = torch.device("cpu")
+    has_streams = False
+    counts = memory.counts
+    block_bytes = staticmethod(memory.block_bytes)
+    time_of_op = _ThreadTime
+    time_of_step = _WallTime
+    alignment = 4096  # of offsets in host memory
+
+    def has(self, tensor_or_storage):
+        """Says whether it is here."""
+        return tensor_or_storage.device == self.device
 
     def fresh(self, size):
         """Makes a storage of so many bytes, which are not set."""
@@ -26,6 +67,13 @@ class HostDevice:
     def back(self, storage, region, offset=0):
         """Copies all bytes of a storage from there."""
         region.read(storage.data_ptr(), storage.nbytes(), offset)
+
+    def on(self, stream):
+        """Enters a block whose copies that stream carries out."""
+        return contextlib.nullcontext()
+
+    def wait(self):
+        """Until all copies that were asked for are done."""
 
     def content(self, storage):
         """Returns the bytes of a storage, as Python has bytes."""
@@ -45,6 +93,12 @@ class HostDevice:
         """Says whether another process may look at the bytes."""
         return storage.is_shared()
 
+    def note_export(self, storage):
+        """Others look at the bytes from now on: the mark is numpy's, by which the storage stays."""
+        unseen = torch._C._DisableTorchDispatch()
+        torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
+        del unseen
+
     def random_state(self):
         """Returns the state that random ops of this device draw from, on the host."""
         return torch.get_rng_state()
@@ -58,21 +112,35 @@ class HostDevice:
 
 
 HOST = HostDevice()
-_BY_KIND = {HOST.device.type: HOST}
+_MAKERS = {"cuda": cuda.make}
+_made = {HOST.device: HOST}
+
+
+def add_kind(kind, make):
+    """make(torch.device) has the StreamDevice of another kind of PyTorch's devices."""
+    _MAKERS[kind] = make
 
 
 def serves(device):
     """Says whether tensors on a device of PyTorch's may move."""
-    return device.type in _BY_KIND
+    return device in _made or device.type in _MAKERS
 
 
-def others_look_at(storage):
-    """Says whether another process may look at the bytes: not where there are none (meta)."""
-    if not serves(storage.device):
-        return storage.device.type != "meta"
-    return of(storage).others_look_at(storage)
+def at(device):
+    """Returns what serves a device of PyTorch's. KeyError where nothing does."""
+    found = _made.get(device)
+    if found is None:
+        found = _made[device] = _MAKERS[device.type](device)
+    return found
 
 
 def of(tensor_or_storage):
     """Returns the device of a tensor or storage. KeyError where none serves it."""
-    return _BY_KIND[tensor_or_storage.device.type]
+    return at(tensor_or_storage.device)
+
+
+def others_look_at(storage):
+    """Says whether others may look at the bytes: not where there are none (meta)."""
+    if not serves(storage.device):
+        return storage.device.type != "meta"
+    return of(storage).others_look_at(storage)

@@ -2,11 +2,12 @@
 in groups.
 
 Such a call needs all of its lists at once: all parameters, gradients and states would be the floor
-of a step. What becomes of one element depends on that element and on what is in no list, and on the
-CPU the kernels go from element to element. So the call over parts of the lists, one after the other,
-gives the same bits.
+of a step. What becomes of one element depends on that element and on what is in no list: the kernels
+go from element to element. So the call over parts of the lists, one after the other, gives the same
+bits.
 """
 
+from . import device
 from .compat import bytes_of_tensor
 
 _PREFIXES = ("aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_")
@@ -56,7 +57,7 @@ def groups_of(func, args, kwargs):
 
 def _cuts(lists, count):
     tensors = [value for value in lists if hasattr(value[0], "element_size")]
-    if not all(t.is_cpu for value in tensors for t in value):
+    if not all(device.serves(t.device) for value in tensors for t in value):
         return ()
     sizes = [sum(bytes_of_tensor(value[i]) for value in tensors) for i in range(count)]
     most = max(sizes)

@@ -106,31 +106,31 @@ def nothing_may_move(takes, peak, min_bytes):
         f"{needed_in_words(takes)}. Next: a larger budget, or a smaller min_bytes=", takes)
 
 
-def measured_machine(tier, room=2 * _PROBE):
-    """This machine as Tidepool's machine file has it, with the host tier's speeds measured by a
+def measured_machine(where, tier, room=2 * _PROBE):
+    """The machine of a device as Tidepool's machine file has it, with the host tier's speeds measured by a
     copy that takes no more than half of `room`, if it can."""
     size = min(_PROBE, max(room // 2, _LEAST_PROBE))
-    buffer = device.HOST.fresh(size)
-    torch.empty(0, dtype=torch.uint8).set_(buffer, 0, (size,), (1,)).fill_(1)
+    buffer = where.fresh(size)
+    torch.empty(0, dtype=torch.uint8, device=where.device).set_(buffer, 0, (size,), (1,)).fill_(1)
     region = tier.region(size)
-    out_speed = max(_speed(device.HOST.out, buffer, region) for _ in range(3))
+    out_speed = max(_speed(where, where.out, buffer, region) for _ in range(3))
     del buffer
     # Into bytes that are new each time, as those are that a step's copies come back to.
-    in_speed = max(_speed(device.HOST.back, None, region, size) for _ in range(3))
+    in_speed = max(_speed(where, where.back, None, region, size) for _ in range(3))
     region.release()
-    return machine_of(out_speed, in_speed)
+    return machine_of(out_speed, in_speed, where.alignment, where.device.type)
 
 
-def _speed(move, buffer, region, size=0):
-    start = time.perf_counter()
-    buffer = device.HOST.fresh(size) if buffer is None else buffer
+def _speed(where, move, buffer, region, size=0):
+    timer = where.time_of_step()
+    buffer = where.fresh(size) if buffer is None else buffer
     move(buffer, region)
-    return buffer.nbytes() / max(time.perf_counter() - start, 1e-9)
+    return buffer.nbytes() / max(float(timer.stop()), 1e-9)
 
 
-def machine_of(out_speed, in_speed, alignment=ALIGNMENT):
+def machine_of(out_speed, in_speed, alignment=ALIGNMENT, kind="cpu"):
     return {
-        "name": "torch-cpu", "description": "PyTorch on the CPU", "device_memory": 0,
+        "name": f"torch-{kind}", "description": "PyTorch", "device_memory": 0,
         "alignment": alignment, "duplex": True,
         "to_host": {"bytes_per_second": float(out_speed), "latency_ns": _COPY_LATENCY},
         "to_device": {"bytes_per_second": float(in_speed), "latency_ns": _COPY_LATENCY},

@@ -22,7 +22,6 @@ from ..base import calls
 from ..base.errors import TidepoolError
 from ..base.forked import CopyFailed, in_copy
 from ..base.list_ops import groups_of, joined, lists_of
-from ..base.memory import block_bytes
 from ..base.primitives import storage_of
 from .costs import measured_costs, unreduced_bytes
 from .program import StepProgram
@@ -53,11 +52,11 @@ class FakeStep:
 def record_ahead(model, optimizers, step, costs):
     """(the first step, a later one) as FakeSteps; the first is None where it is as later ones are.
     CannotPlanAhead."""
-    unmovable = [t for t in Trained(model, optimizers, ()).tensors()
-                 if not storage_of(t).resizable()]
+    trained = Trained(model, optimizers, ())
+    unmovable = [t for t in trained.tensors() if not storage_of(t).resizable()]
     try:
         found, why_not = in_copy(
-            lambda beat: _record_both(model, optimizers, step, costs, unmovable, beat))
+            lambda beat: _record_both(trained, step, costs, unmovable, beat))
     except CopyFailed as error:
         raise CannotPlanAhead(str(error)) from None
     if why_not is not None:
@@ -65,11 +64,11 @@ def record_ahead(model, optimizers, step, costs):
     return found
 
 
-def _record_both(model, optimizers, step, costs, unmovable, beat):
+def _record_both(real, step, costs, unmovable, beat):
     """In the copy: (what record_ahead() returns, None) or (None, why it cannot be)."""
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
-        trained = _with_fakes(model, optimizers, fake_mode, unmovable)
+        trained = _with_fakes(real, fake_mode, unmovable)
         first = _record(trained, step, fake_mode, costs, beat)
         later = _record(trained, step, fake_mode, costs, beat)
     except _OF_VALUES as error:
@@ -166,15 +165,19 @@ class _Watch(TorchDispatchMode):
 
 
 class _FakeRecorder(Recorder):
-    _inexact = 0
-
     def __init__(self, trained, costs):
         self._trained = trained
         self._costs = costs
         with unset_fake_temporarily():
-            super().__init__(trained.persistent(), trained.gradients)
+            super().__init__(trained.device, trained.persistent(), trained.gradients)
         for identity, record in self._known.items():
             record.pinned = identity in trained.unmovable
+
+    def _inexact(self):
+        return 0
+
+    def _is_elsewhere(self, storage):
+        return False  # storages of fake tensors do not know it
 
     def finish(self):
         recording = super().finish()
@@ -218,7 +221,7 @@ class _FakeRecorder(Recorder):
         out = func(*args, **kwargs)
         have = {storage_of(t)._cdata for t in tensors}
         unreduced = unreduced_bytes(func, tensors)
-        made = sum(block_bytes(max(s.nbytes(), unreduced))
+        made = sum(self.recording.device.block_bytes(max(s.nbytes(), unreduced))
                    for s in calls.fresh_storages(out, have))
         most = made + self._costs.workspace(func, tensors, out)
         draws = torch.Tag.nondeterministic_seeded in func.tags
@@ -228,7 +231,8 @@ class _FakeRecorder(Recorder):
 class _FakeTrained(Trained):
     """The model and the optimizers, which have fake tensors."""
 
-    def __init__(self, model, optimizers, fake, names):  # pylint: disable=super-init-not-called
+    def __init__(self, model, optimizers, where, fake, names):  # pylint: disable=super-init-not-called
+        self.device = where
         self.model = model
         self.optimizers = optimizers
         self._names = names
@@ -236,8 +240,9 @@ class _FakeTrained(Trained):
         self.fake = fake  # of a tensor that is none, always the same one
 
 
-def _with_fakes(model, optimizers, fake_mode, unmovable):
+def _with_fakes(real, fake_mode, unmovable):
     """Gives model and optimizers fake tensors, for good: a _FakeTrained."""
+    model, optimizers = real.model, real.optimizers
     fakes = WeakIdKeyDictionary()
 
     def fake(tensor):
@@ -263,7 +268,7 @@ def _with_fakes(model, optimizers, fake_mode, unmovable):
             state[fake(owner) if isinstance(owner, torch.Tensor) else owner] = _changed(
                 values, fake)
         optimizer.state = state
-    trained = _FakeTrained(model, optimizers, fake, names)
+    trained = _FakeTrained(model, optimizers, real.device, fake, names)
     trained.unmovable = {storage_of(fake(t))._cdata for t in unmovable}
     return trained
 
@@ -283,7 +288,7 @@ def _fake_of(tensor, fake_mode):
     if tensor.dim() == 0 and not tensor.requires_grad:
         # An optimizer's count of steps: it asks for the value.
         with fake_mode:
-            return torch.tensor(_value(tensor), dtype=tensor.dtype)
+            return torch.tensor(_value(tensor), dtype=tensor.dtype, device=tensor.device)
     made = fake_mode.from_tensor(tensor, static_shapes=True)
     for hook in (tensor._backward_hooks or {}).values():
         made.register_hook(hook)

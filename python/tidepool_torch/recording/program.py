@@ -3,7 +3,6 @@
 import bisect
 
 from ..base.errors import TidepoolError
-from ..base.memory import block_bytes
 from ..base.primitives import SWAPS_ONLY
 from .recording import READ, UPDATE, WRITE
 
@@ -93,7 +92,7 @@ class StepProgram:
         self._carried = 0
 
     def _tensor(self, t, storage, home):
-        json = {"name": storage.name, "bytes": block_bytes(storage.bytes), "kind": storage.kind,
+        json = {"name": storage.name, "bytes": self.device.block_bytes(storage.bytes), "kind": storage.kind,
                 "persistent": storage.persistent, **home}
         if storage.pinned or storage.from_before:
             json["pinned"] = True
@@ -122,9 +121,9 @@ class StepProgram:
         for s in self.recording.storages:
             if s.number in self.tensor_of:
                 continue
-            change[max(s.born, 0)] += block_bytes(s.bytes)
+            change[max(s.born, 0)] += self.device.block_bytes(s.bytes)
             if s.freed is not None and not s.persistent:
-                change[s.freed] -= block_bytes(s.bytes)
+                change[s.freed] -= self.device.block_bytes(s.bytes)
         most = now = 0
         for k in range(ops + 1):
             now += change[k]

@@ -6,12 +6,10 @@ its death, so one that is found under a known identity and alive is the known on
 """
 
 import gc
-import time
 
 import torch
 
-from ..base import advice, calls, device, refusals
-from ..base.memory import block_bytes, counts
+from ..base import advice, calls, refusals
 from ..base.primitives import VIEWS_ARE_USES, StorageWeakRef, living, may_move, nbytes, storage_of
 from ..base.switches import switches
 
@@ -26,18 +24,19 @@ _AUDITED_ELEMENTS = 4096
 
 class StorageRecord:
     """One storage. `born` and `freed` count ops: of the one that made it (-1: from before the step)
-    and the first that ran without it (None: it outlived the step)."""
+    and the first that ran without it (None: it outlived the step). One that lies elsewhere than the
+    model takes no bytes of a budget, and stays where it is."""
 
     __slots__ = ("number", "name", "bytes", "kind", "persistent", "pinned", "hidden", "born",
-                 "freed", "accesses", "reference", "of_last_step")
+                 "freed", "accesses", "reference", "of_last_step", "elsewhere")
 
-    def __init__(self, number, name, storage, kind, persistent, born):
+    def __init__(self, number, name, storage, kind, persistent, born, elsewhere=False):
         self.number = number
         self.name = name
-        self.bytes = nbytes(storage)
+        self.bytes = 0 if elsewhere else nbytes(storage)
         self.kind = kind
         self.persistent = persistent
-        self.pinned = False
+        self.pinned = self.elsewhere = elsewhere
         self.hidden = False  # written without a word in a schema: running statistics
         self.born = born
         self.freed = None
@@ -104,16 +103,16 @@ class Recording:
 
     def left_behind(self):
         """Bytes of what the step leaves beside what lives from step to step."""
-        return sum(block_bytes(s.bytes) for s in self.storages
+        return sum(self.device.block_bytes(s.bytes) for s in self.storages
                    if s.freed is None and not s.persistent)
 
     def _peak(self):
         """That, and the op at which it is so."""
         change = [0] * (len(self.ops) + 2)
         for s in self.storages:
-            change[max(s.born, 0)] += block_bytes(s.bytes)
+            change[max(s.born, 0)] += self.device.block_bytes(s.bytes)
             if s.freed is not None and not s.persistent:
-                change[s.freed] -= block_bytes(s.bytes)
+                change[s.freed] -= self.device.block_bytes(s.bytes)
         most = (0, 0)
         now = 0
         for k, op in enumerate(self.ops):
@@ -123,18 +122,15 @@ class Recording:
 
 
 class Recorder:
-    """Runs the calls of one step and writes them down. `persistent` has (name, kind, storage) of all
-    that lives from step to step, `gradients()` (name, storage) of those that there are now; `is_away`
-    tells of a storage whether it is without bytes for now."""
+    """Runs the calls of one step on the device `where` and writes them down. `persistent` has (name,
+    kind, storage) of all that lives there from step to step, `gradients()` (name, storage) of those that
+    there are now; `is_away` tells of a storage whether it is without bytes for now."""
 
-    _inexact = counts.inexact
-
-    def __init__(self, persistent, gradients, is_away=lambda storage: False):
-        found = [device.of(s) for _, _, s in persistent if device.serves(s.device)]
-        self.recording = Recording(found[0] if found else device.HOST)
-        self.recording.inexact = self._inexact
+    def __init__(self, where, persistent, gradients, is_away=lambda storage: False):
+        self.recording = Recording(where)
+        self.recording.inexact = self._inexact()
         self._is_away = is_away
-        self._without_holes = counts.without_holes()  # until the last call was measured
+        self._without_holes = where.counts.without_holes()  # until the last call was measured
         self._switches = switches()
         self._others = None  # what is to be said of somebody's hooks
         self._known = {}  # _cdata -> StorageRecord of a living storage
@@ -170,7 +166,8 @@ class Recorder:
         index = -1
         if made or changed or (tensors and (VIEWS_ARE_USES or not calls.tensors_out(out))):
             index = len(self.recording.ops)
-            blocks = sum(block_bytes(self.recording.storages[i].bytes) for i in made)
+            blocks = sum(self.recording.device.block_bytes(self.recording.storages[i].bytes)
+                         for i in made)
             workspace = max(0, most - blocks)
             again = (func._schema.name not in _RUN_ONCE and calls.is_trusted(func)
                      and not _takes_generator(args, kwargs)
@@ -186,19 +183,25 @@ class Recorder:
         self._behind(func, tensors, index)
         return out
 
+    def _inexact(self):
+        return self.recording.device.counts.inexact
+
+    def _is_elsewhere(self, storage):
+        return not self.recording.device.has(storage)
+
     _is_plain = staticmethod(calls.is_plain)
     _switches_now = staticmethod(switches)
 
     def _measured(self, func, args, kwargs, tensors):
-        """Runs the call: (result, nanoseconds, most bytes that it took, its result counted, whether
-        it drew random numbers)."""
+        """Runs the call: (result, what int() makes nanoseconds of behind the step, most bytes that it
+        took, its result counted, whether it drew random numbers)."""
         here = self.recording.device
         random_state = here.random_state()
-        begun = counts.begin()
-        start = time.thread_time_ns()
+        begun = here.counts.begin()
+        timer = here.time_of_op()
         out = func(*args, **kwargs)
-        took = time.thread_time_ns() - start
-        most = counts.most_since(begun)
+        took = timer.stop()
+        most = here.counts.most_since(begun)
         return out, took, most, not torch.equal(random_state, here.random_state())
 
     def _before(self, func, kwargs, tensors):
@@ -210,6 +213,8 @@ class Recorder:
 
     def finish(self):
         self._without_holes = None
+        for op in self.recording.ops:
+            op.time = int(op.time)
         gc.collect()
         self._look_for_others(self._last)
         self._look_for_others(self._mortal.values())
@@ -251,9 +256,9 @@ class Recorder:
     def _add(self, storage, name, kind, persistent, born):
         number = len(self.recording.storages)
         record = StorageRecord(number, name if persistent else f"{number}.{name}", storage, kind,
-                               persistent, born)
+                               persistent, born, self._is_elsewhere(storage))
         # One that numpy or another process looks at says so.
-        record.pinned = not self._is_away(storage) and not may_move(storage)
+        record.pinned = record.elsewhere or (not self._is_away(storage) and not may_move(storage))
         self.recording.storages.append(record)
         self._known[storage._cdata] = record
         if not persistent:

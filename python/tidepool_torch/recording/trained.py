@@ -12,23 +12,32 @@ from ..base.wrappers import is_served, local, with_local
 
 
 class Trained:
-    """`keep` are names of the model's tensors that never leave the device. TidepoolError for a model
-    that cannot be served, ValueError for an unknown name."""
+    """`device` is where it is trained; `keep` are names of the model's tensors that never leave that.
+    TidepoolError for a model that cannot be served, ValueError for an unknown name."""
 
     def __init__(self, model, optimizers, keep):
         self.model = model
         self.optimizers = optimizers
         self._keep = keep
         self._names = self._checked_names(keep)
+        self.device = device_of(model)
 
     def persistent(self):
-        """(name, kind, storage) of each storage that lives from step to step, once."""
+        """(name, kind, storage) of each storage of the device that lives from step to step, once."""
+        return self._storages(self.device.has)
+
+    def persistent_anywhere(self):
+        """That, and what lies elsewhere: counts of steps that an optimizer has on the host."""
+        return self._storages(lambda tensor: True)
+
+    def _storages(self, wanted):
         found = []
         seen = set()
 
         def add(name, kind, tensor):
-            storage = storage_of(local(tensor))
-            if storage._cdata not in seen:
+            tensor = local(tensor)
+            storage = storage_of(tensor)
+            if storage._cdata not in seen and wanted(tensor):
                 seen.add(storage._cdata)
                 found.append((name, kind, storage))
 
@@ -53,11 +62,12 @@ class Trained:
         for optimizer in self.optimizers:
             for state in optimizer.state.values():
                 found += [v for v in state.values() if isinstance(v, torch.Tensor)]
-        return [local(tensor) for tensor in found]
+        return [local(tensor) for tensor in found if self.device.has(local(tensor))]
 
     def gradients(self):
-        return [(name, storage_of(local(p.grad))) for name, p in self.model.named_parameters()
-                if p.grad is not None]
+        found = [(name, local(p.grad)) for name, p in self.model.named_parameters()
+                 if p.grad is not None]
+        return [(name, storage_of(grad)) for name, grad in found if self.device.has(grad)]
 
     def has_state(self):
         return all(o.state or not o.defaults.get("momentum", True) for o in self.optimizers)
@@ -92,8 +102,8 @@ class Trained:
         for name, tensor in [*self.model.named_parameters(), *self.model.named_buffers()]:
             if not device.serves(tensor.device):
                 to_cpu = "to_empty(device=" if tensor.is_meta else "to("
-                raise TidepoolError(f"{name} is on {tensor.device}: this version was run on no GPU "
-                                    f"and trains on the CPU only. Next: model.{to_cpu}'cpu')")
+                raise TidepoolError(f"{name} is on {tensor.device}, where this version does not "
+                                    f"train. Next: model.{to_cpu}'cpu') or 'cuda'")
             if not is_served(self.model, tensor):
                 raise TidepoolError(
                     f"{name} is a DTensor that fully_shard() did not make over all ranks: tensor "
@@ -107,6 +117,19 @@ class Trained:
             if name not in names.values() and name.rpartition(".")[0] not in names.values():
                 raise ValueError(f"keep: the model has no parameter or buffer {name!r}")
         return names
+
+
+def device_of(model):
+    """The accelerator that tensors of the model are on; the host where all are there."""
+    names = {}
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        names.setdefault(tensor.device, name)
+    names.pop(device.HOST.device, None)
+    if len(names) > 1:
+        (one, its), (other, others) = [*names.items()][:2]
+        raise TidepoolError(f"{its} is on {one}, {others} on {other}: a budget is one device's. Next: "
+                            "a process for each device (torchrun)")
+    return device.at(*names) if names else device.HOST
 
 
 class _Hook:

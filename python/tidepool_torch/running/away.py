@@ -22,8 +22,9 @@ def not_here(name, until=None, lives_on=True):
     return f'{found} Use budget.resident(), or exclude it: fit(..., keep=["{name}"])'
 
 
-def copy_between(source, source_offset, target, target_offset, size):
-    """From one region to another, through a buffer."""
+def _copy_between(where, source, source_offset, target, target_offset, size):
+    """From one region to another, through a buffer, when the device has done what it was asked."""
+    where.wait()
     buffer = ctypes.create_string_buffer(min(size, _PIECE))
     pointer = ctypes.addressof(buffer)
     for done in range(0, size, _PIECE):
@@ -75,7 +76,7 @@ class Away:
         """The same for a storage that is away already, with its bytes at an offset of `source`."""
         size = primitives.nbytes(storage)
         region = self._tier.region(size)
-        copy_between(source, offset, region, 0, size)
+        _copy_between(device.of(storage), source, offset, region, 0, size)
         self._add(storage, region, name)
 
     def back(self, storage):
@@ -91,7 +92,7 @@ class Away:
     def hand_over(self, storage, target, offset):
         """The bytes go to an offset of another region; the storage stays without."""
         entry = self._entries[storage._cdata]
-        copy_between(entry.region, 0, target, offset, entry.size)
+        _copy_between(device.of(storage), entry.region, 0, target, offset, entry.size)
         self._remove(storage._cdata)
 
     def copy_of(self, storage):

@@ -23,6 +23,7 @@ class Blocks:
         self.region = region
         self.device = schedule.program.device
         self._now = now
+        self.copies = None  # what carries them out
         self.lock = threading.RLock()
         self.block = {}  # placement on the device -> the storage that owns its bytes
         self.points_at = {}  # tensor -> the placement that PyTorch's storage looks at; None: away
@@ -202,32 +203,36 @@ class Blocks:
             return
         self.looked_at.pop(p, None)
         block = self.block.pop(p, None)  # None: of what is not born yet
-        if block is None or self.points_at.get(t) != p:
+        if block is None:
             return
-        self.points_at[t] = None
-        storage = primitives.living(self.reference.get(t))
-        if storage is None:
-            return
-        if self.is_last_of(p):
-            # PyTorch holds it longer than it uses it: the bytes are the storage's own again.
-            storage._swap_data_ptr_(block)
-            self.mine.discard(t)
-        else:
-            self.say_away(t, storage)
+        if self.points_at.get(t) == p:
+            self.points_at[t] = None
+            storage = primitives.living(self.reference.get(t))
+            if storage is not None and self.is_last_of(p):
+                # PyTorch holds it longer than it uses it: the bytes are the storage's own again.
+                self.copies.settle(p)
+                storage._swap_data_ptr_(block)
+                self.mine.discard(t)
+                return
+            if storage is not None:
+                self.say_away(t, storage)
+        self.copies.retire(p, block)
 
-    def copy(self, x):
-        """Carries out a copy instruction, on any thread."""
+    def copy(self, x, stream=None):
+        """Carries out a copy instruction, on any thread, or asks a stream of the device for it."""
         source, target = self.plan.placements[x.source], self.plan.placements[x.target]
         if source.tensor in self.unborn:
             return
         size = self.program.tensors[source.tensor].bytes
         if source.on_device:
             block = self.block[x.source]  # it stays until the copy is done
-            self.device.out(block, self.region, target.offset)
+            with self.device.on(stream):
+                self.device.out(block, self.region, target.offset)
             self.moved_out += size
         else:
-            block = self.device.fresh(size)
-            self.device.back(block, self.region, source.offset)
+            block = self.copies.fresh_for(size, stream)
+            with self.device.on(stream):
+                self.device.back(block, self.region, source.offset)
             self.moved_in += size
         with self.lock:
             if not source.on_device:

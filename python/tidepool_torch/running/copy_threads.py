@@ -30,7 +30,8 @@ class CopyThreads:
     copy(i) carries a copy out and finish(i) says that it is done; `lock` is held for what more than
     one thread changes; `small[i]`: whether copy i may be carried out at once."""
 
-    def __init__(self, schedule, streams, lock, small, copy, finish):
+    def __init__(self, schedule, streams, device, lock, small, copy, finish):
+        self._device = device
         self._copy = copy
         self._finish = finish
         self._small = small
@@ -94,6 +95,16 @@ class CopyThreads:
                 self._give(self._stream_of[follower])
         if self._awaits is not None and self._awaits():
             self._changed.notify_all()
+
+    def fresh_for(self, size, stream):
+        """A block for a copy to fill."""
+        return self._device.fresh(size)
+
+    def retire(self, p, block):
+        """The block of a placement is no longer needed: no copy that uses it is left."""
+
+    def settle(self, p):
+        """The same for a block that becomes PyTorch's."""
 
     def wait(self, i):
         """Until the copies are done that instruction i, a call, needs. What failed in one is raised

@@ -8,8 +8,10 @@ from torch import Tensor
 
 from ..base import calls
 from ..base.errors import TidepoolError
-from . import copy_threads, exports
+from . import exports
 from .blocks import Blocks
+from .copy_streams import CopyStreams
+from .copy_threads import AT_ONCE, CopyThreads
 from .growth import Diverged, Growth
 from .reruns import Copies, KeptCall
 from .schedule import LEFT_ALONE, NOT_PASSING
@@ -51,9 +53,7 @@ class Executor:
         self.look = lambda func: None  # called right before that call runs
         self.blocks = Blocks(schedule, region, lambda: self._next)
         self.ours = self.blocks.ours
-        self.copies = copy_threads.CopyThreads(
-            schedule, self.plan.copy_streams, self.blocks.lock,
-            [self._is_small(x) for x in schedule.instructions], self.copy, self._finish)
+        self.copies = self.blocks.copies = self._make_copies()
         self.reruns = 0
         self.kept_calls = {}
         self._copies_of_small = Copies()
@@ -64,6 +64,14 @@ class Executor:
         self._next = 0
         self._unfinished = None
         self._stays = 0  # bytes that stay since others look at them
+
+    def _make_copies(self):
+        device = self.blocks.device
+        common = self.schedule, self.plan.copy_streams, device
+        if device.has_streams:
+            return CopyStreams(*common, self.copy, self._finish)
+        small = [self._is_small(x) for x in self.schedule.instructions]
+        return CopyThreads(*common, self.blocks.lock, small, self.copy, self._finish)
 
     @property
     def moved_out(self):
@@ -355,10 +363,10 @@ class Executor:
         if not x.is_copy or not self.blocks.region.is_memory:
             return False
         tensor = self.schedule.tensor_at(x.source)
-        return self.program.tensors[tensor].bytes <= copy_threads.AT_ONCE
+        return self.program.tensors[tensor].bytes <= AT_ONCE
 
-    def copy(self, i):
-        self.blocks.copy(self.schedule.instructions[i])
+    def copy(self, i, stream=None):
+        self.blocks.copy(self.schedule.instructions[i], stream)
 
     def stop_copies(self):
         """No copy runs any more; those that had not begun do not happen."""

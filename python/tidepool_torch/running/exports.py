@@ -26,7 +26,7 @@ def watch():
     _see(torch.Tensor, "numpy", lambda storage: None)
     for owner, name in ((torch.Tensor, "__dlpack__"), (torch, "to_dlpack"),
                         (torch.utils.dlpack, "to_dlpack")):
-        _see(owner, name, _mark)
+        _see(owner, name, lambda storage: device.of(storage).note_export(storage))
 
 
 def _see(owner, name, mark):
@@ -45,9 +45,3 @@ def _see(owner, name, mark):
 
     setattr(seen, _MARK, True)
     setattr(owner, name, seen)
-
-
-def _mark(storage):
-    unseen = torch._C._DisableTorchDispatch()
-    torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
-    del unseen

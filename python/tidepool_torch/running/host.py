@@ -4,22 +4,28 @@ import ctypes
 import mmap
 import os
 
+from ..base.device import HOST
 from ..base.errors import HostTierFull, in_words
 from ..base.nameless import PAGE, NamelessFile, whole_pages
+from .pieces import Pieces
+from .pinned import PinnedMemory
+
+# Bytes that go between a device with streams and a file at once.
+_PIECE = 16 << 20
 
 
 class _MemoryRegion:
     is_memory = True
 
-    def __init__(self, tier, size):
-        self._tier = tier
+    def __init__(self, memory, size):
+        self._memory = memory
         self.size = size
         try:
             self._map = mmap.mmap(-1, max(size, PAGE))
         except OSError as error:
             raise HostTierFull(
                 f"the system has no {in_words(size)} of memory left for what leaves the device "
-                f"({in_words(tier.taken)} are there): {os.strerror(error.errno)}. Next: host_dir= for "
+                f"({in_words(memory.taken)} are there): {os.strerror(error.errno)}. Next: host_dir= for "
                 "a file") from None
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
 
@@ -32,64 +38,84 @@ class _MemoryRegion:
     def release(self):
         if self._map is not None:
             self._map = None
-            self._tier.taken -= self.size
+            self._memory.taken -= self.size
+
+
+class _Memory:
+    """Memory of the process, for a device that copies by itself."""
+
+    def __init__(self):
+        self.taken = 0
+
+    def region(self, size):
+        region = _MemoryRegion(self, size)
+        self.taken += size
+        return region
+
+    def wait(self):
+        pass
+
+    def close(self):
+        pass
 
 
 class _FileRegion:
     is_memory = False
 
-    def __init__(self, tier, size, start):
-        self._tier = tier
+    def __init__(self, file, size, start):
+        self._file = file
         self.size = size
         self._start = start
 
     def write(self, pointer, size, offset=0):
-        self._tier.file.write(pointer, size, self._start + offset)
+        self._file.file.write(pointer, size, self._start + offset)
 
     def read(self, pointer, size, offset=0):
-        self._tier.file.read(pointer, size, self._start + offset)
+        self._file.file.read(pointer, size, self._start + offset)
+
+    def take_from(self, source, offset):
+        """Copies a tensor of bytes to an offset, through memory that its device copies to."""
+        with self._file.between(source.numel()) as piece:
+            for done in range(0, source.numel(), piece.size):
+                part = source[done:done + piece.size]
+                piece.take_from(part, 0)
+                self._file.wait()
+                self.write(piece.address, part.numel(), offset + done)
+
+    def give_to(self, target, offset):
+        with self._file.between(target.numel()) as piece:
+            for done in range(0, target.numel(), piece.size):
+                part = target[done:done + piece.size]
+                self._file.wait()
+                self.read(piece.address, part.numel(), offset + done)
+                piece.give_to(part, 0)
 
     def release(self):
         if self._start is not None:
-            self._tier.give_back(self._start, self.size)
+            self._file.give_back(self._start, self.size)
             self._start = None
 
 
-class HostTier:
-    """Regions of host memory or, with `folder`, of a file there that has no name on disk and so is
-    gone with the process. `limit` caps the bytes; None: nothing does. Its bytes of a file are
-    reserved before data goes there: a full disk is an error while nothing is lost. Offsets in a
-    region are multiples of `alignment`."""
+class _File:
+    """Regions of a file. What a device with streams has goes through `pinned`, of which a piece is
+    taken for each copy."""
 
-    def __init__(self, folder=None, limit=None, alignment=PAGE):
-        self.limit = limit
+    def __init__(self, folder, alignment, pinned):
+        self.file = NamelessFile(folder, direct=alignment % PAGE == 0)
         self.taken = 0
-        self.file = None
-        self._free = []
+        self._pinned = pinned
+        self._free = Pieces()
         self._end = 0
-        if folder is not None:
-            self.file = NamelessFile(folder, direct=alignment % PAGE == 0)
 
     def region(self, size):
-        """`size` bytes. HostTierFull where they are not to be had."""
-        if self.limit is not None and self.taken + size > self.limit:
-            raise HostTierFull(
-                f"host memory for what leaves the device is full: {in_words(size)} more than the "
-                f"{in_words(self.taken)} that are taken exceed host={in_words(self.limit)}. Next: "
-                "a larger host=, or host_dir= for a file")
-        if self.file is None:
-            region = _MemoryRegion(self, size)
-        else:
-            region = _FileRegion(self, size, self._reserve(size))
+        region = _FileRegion(self, size, self._reserve(max(PAGE, whole_pages(size)), size))
         self.taken += size
         return region
 
-    def _reserve(self, size):
-        need = max(PAGE, whole_pages(size))
-        for i, (start, length) in enumerate(self._free):
-            if length >= need:
-                self._free[i:i + 1] = [(start + need, length - need)] if length > need else []
-                return start
+    def _reserve(self, need, size):
+        start = self._free.take(need)
+        if start is not None:
+            return start
         start = self._end
         try:
             self.file.reserve(start, need)
@@ -101,18 +127,55 @@ class HostTier:
         self._end += need
         return start
 
+    def between(self, size):
+        return self._pinned.region(min(size, _PIECE))
+
     def give_back(self, start, size):
         self.taken -= size
-        need = max(PAGE, whole_pages(size))
-        pieces = sorted(self._free + [(start, need)])
-        joined = []
-        for start, length in pieces:
-            if joined and joined[-1][0] + joined[-1][1] == start:
-                joined[-1] = (joined[-1][0], joined[-1][1] + length)
-            else:
-                joined.append((start, length))
-        self._free = joined
+        self._free.give(start, max(PAGE, whole_pages(size)))
+
+    def wait(self):
+        if self._pinned is not None:
+            self._pinned.wait()
 
     def close(self):
-        if self.file is not None:
-            self.file.close()
+        self.file.close()
+        if self._pinned is not None:
+            self._pinned.close()
+
+
+class HostTier:
+    """Regions of host memory or, with `folder`, of a file there that has no name on disk and so is
+    gone with the process, for what leaves `device`. `limit` caps the bytes; None: nothing does. Its
+    bytes of a file are reserved before data goes there: a full disk is an error while nothing is
+    lost. Offsets in a region are multiples of `alignment`."""
+
+    def __init__(self, folder=None, limit=None, alignment=PAGE, device=HOST):
+        self.limit = limit
+        memory = PinnedMemory(device) if device.has_streams else _Memory()
+        if folder is None:
+            self._kind, self.file = memory, None
+        else:
+            self._kind = _File(folder, alignment, memory if device.has_streams else None)
+            self.file = self._kind.file
+
+    @property
+    def taken(self):
+        return self._kind.taken
+
+    def region(self, size):
+        """`size` bytes. HostTierFull where they are not to be had."""
+        if self._exceeds(size):
+            self._kind.wait()  # for copies that still use regions which were given back
+        if self._exceeds(size):
+            raise HostTierFull(
+                f"host memory for what leaves the device is full: {in_words(size)} more than the "
+                f"{in_words(self.taken)} that are taken exceed host={in_words(self.limit)}. Next: "
+                "a larger host=, or host_dir= for a file")
+        return self._kind.region(size)
+
+    def _exceeds(self, size):
+        return self.limit is not None and self.taken + size > self.limit
+
+    def close(self):
+        self._kind.close()

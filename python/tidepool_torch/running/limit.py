@@ -1,7 +1,5 @@
 """What a training may take of its process."""
 
-from ..base.memory import counts
-
 # Room for what no count shows: small blocks of the process, scratch of kernels.
 SLACK = 1 << 20
 
@@ -12,16 +10,17 @@ _NOISE = 128
 class Limit:
     """`size` are bytes of the training at once; None: all that it likes, until the budget is known.
     `base` are live bytes of the process that are not of the training, of which its kernels have taken
-    `kept_by_kernels` for good since they were counted."""
+    `kept_by_kernels` for good since they were counted; `counts` are the device's."""
 
-    def __init__(self, size, base):
+    def __init__(self, size, base, counts):
         self.size = size
         self.base = base
+        self.counts = counts
         self.kept_by_kernels = 0
 
     def taken(self):
         """Live bytes of the training."""
-        return counts.live() - self.base
+        return self.counts.live() - self.base
 
     def left(self):
         """Bytes of the budget that nothing takes."""
@@ -39,7 +38,7 @@ class Limit:
 
     def over(self, size):
         """Bytes that the training has above the budget with `size` more."""
-        return 0 if counts.live is None else self.worth_a_word(size - self.left())
+        return 0 if self.counts.live is None else self.worth_a_word(size - self.left())
 
     def worth_a_word(self, more):
         """`more` bytes, or 0 where Python's own objects of a step may be as much."""

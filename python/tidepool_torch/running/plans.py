@@ -34,9 +34,31 @@ class Planned:
         self.once = False  # for the first step alone
         self.gradients = None  # names of those that are there when it begins; None: whichever
         self.steps = 0
-        self.seconds = []
+        self.times = Times()  # of its steps
+        self.first_step = None
         self.processor = []  # seconds, of all threads
         self.known = None  # bytes that are live behind a step of it, once one was
+
+
+class Times:
+    """Seconds of steps: what float() makes of their timers, without a wait where `is_known`."""
+
+    def __init__(self):
+        self._known = []
+        self._ahead = []
+
+    def add(self, timer):
+        self._ahead.append(timer)
+
+    def known(self):
+        """Those that a device has come to."""
+        while self._ahead and self._ahead[0].is_known:
+            self._known.append(float(self._ahead.pop(0)))
+        return self._known
+
+    def all(self):
+        """All; waits for the last one."""
+        return self.known() + [float(timer) for timer in self._ahead]
 
 
 @dataclasses.dataclass
@@ -61,7 +83,8 @@ class Plans:
     """`ready` has the Planned, the one that ran last first. A `key` says of which kind a step is:
     it is known from its first call."""
 
-    def __init__(self, options, tier, model_name, say):
+    def __init__(self, where, options, tier, model_name, say):
+        self._where = where
         self.ready = []
         self._options = options
         self._tier = tier
@@ -173,7 +196,7 @@ class Plans:
 
     def know_machine(self, room):
         if self._machine is None:
-            self._machine = measured_machine(self._tier, room)
+            self._machine = measured_machine(self._where, self._tier, room)
 
     def make(self, key, program, peak, instead_of=(), options=None, said=""):
         """A Planned, in the place of others where there are some. BudgetInfeasible: those stay.

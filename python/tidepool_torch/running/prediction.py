@@ -22,15 +22,16 @@ _QUIET = 0.02
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """Seconds of a step, and of all its threads' processors, and the same without a budget."""
+    """Seconds of a step, and of all its threads' processors (None: not what bounds it, on a device with
+    streams), and the same without a budget."""
 
     seconds: float
     processor: float
     unlimited: float
 
     def __str__(self):
-        return (f"{overhead(self.seconds, self.unlimited)}, of processor time "
-                f"{overhead(self.processor, self.unlimited)}")
+        return (overhead(self.seconds, self.unlimited)
+                + of_processor(self.processor, self.unlimited))
 
 
 def overhead(seconds, unlimited):
@@ -40,14 +41,23 @@ def overhead(seconds, unlimited):
     return f"{share * 100:+.1f} %{doubt}"
 
 
+def of_processor(seconds, unlimited):
+    """The rest of such words where these seconds are known."""
+    return "" if seconds is None else f", of processor time {overhead(seconds, unlimited)}"
+
+
 def share_above(seconds, unlimited):
+    if seconds is None:
+        return None
     return seconds / unlimited - 1 if unlimited > 0 else 0.0
 
 
 def predict(program, plan, machine):
-    """A plan that moves nothing has no call looked at."""
+    """A plan that moves nothing has no call looked at. A device with streams works meanwhile."""
     info = plan.info
     unlimited = info.unlimited / 1e9
+    if program.device.has_streams:
+        return Prediction(info.time / 1e9, None, unlimited)
     if not info.swapped_tensors and not info.recomputed_ops:
         return Prediction(info.time / 1e9, unlimited, unlimited)
     looks = seconds_of_a_look() * len(program.recording.dispatched)

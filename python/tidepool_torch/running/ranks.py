@@ -82,17 +82,17 @@ class RankRecorder(Recorder):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self._elsewhere = set()  # storages that are used outside of the calls
+        self._outside = set()  # storages that are used outside of the calls
         self._filled_from = []  # (storage, op that copies it to a bucket)
         self._scratch = Scratch()
 
     def finish(self):
         recording = super().finish()
         self._keep_on_device()
-        for number in self._elsewhere:
+        for number in self._outside:
             recording.storages[number].pinned = True
         for op in recording.ops:
-            op.again = op.again and self._elsewhere.isdisjoint(op.modes)
+            op.again = op.again and self._outside.isdisjoint(op.modes)
         recording.scratch = self._scratch.bytes()
         return recording
 
@@ -110,7 +110,7 @@ class RankRecorder(Recorder):
     def _before(self, func, kwargs, tensors):
         numbers = {self._known[storage_of(t)._cdata].number
                    for t in used_elsewhere(func, kwargs, tensors)}
-        self._elsewhere |= numbers
+        self._outside |= numbers
         if not is_collective(func):
             return set()
         self._scratch.add(func, tensors)
@@ -121,12 +121,12 @@ class RankRecorder(Recorder):
             return
         op = self.recording.ops[index]
         if makes_raw(func, tensors):
-            self._elsewhere.update(op.made)
+            self._outside.update(op.made)
         if func._schema.overload_name == "out":
-            self._filled_from += [(n, index) for n in op.inputs if n not in self._elsewhere]
+            self._filled_from += [(n, index) for n in op.inputs if n not in self._outside]
 
     def _copies_of_small(self, func, tensors, changed):
-        return super()._copies_of_small(func, tensors, changed | self._elsewhere)
+        return super()._copies_of_small(func, tensors, changed | self._outside)
 
 
 class RankReactive(Reactive):

@@ -10,7 +10,6 @@ import torch
 
 from ..base import calls, primitives
 from ..base.compat import bytes_of_tensor
-from ..base.memory import counts
 from ..base.primitives import StorageWeakRef, storage_of
 from .away import OF_A_STEP
 from .limit import SLACK
@@ -25,10 +24,6 @@ _SCRATCH_LIKE_INPUTS = {"aten::convolution", "aten::convolution_backward",
                         "aten::mkldnn_convolution"}
 
 
-def _bytes_of(tensors):
-    return sum({s._cdata: primitives.nbytes(s) for s in map(storage_of, tensors)}.values())
-
-
 class _Candidate:
     __slots__ = ("reference", "name")
 
@@ -38,9 +33,10 @@ class _Candidate:
 
 
 class Reactive:
-    """Steps inside of `limit`. A recorder, where there is one, runs the calls."""
+    """Steps inside of `limit` on the device `where`. A recorder, where there is one, runs the calls."""
 
-    def __init__(self, away, limit, min_bytes):
+    def __init__(self, where, away, limit, min_bytes):
+        self._where = where
         self.away = away
         self.limit = limit
         self.min_bytes = min_bytes
@@ -83,11 +79,11 @@ class Reactive:
                 self._note_argument(storage)
         if self.limit.size is not None:
             self._room(self._need(func, args, kwargs, tensors), used)
-        before = counts.live() - _bytes_of(tensors) if self.learns else None
+        before = self._live_beside(tensors) if self.learns else None
         out = self._call(func, args, kwargs)
         made = calls.tensors_out(out)
         if before is not None:
-            kept = counts.live() - _bytes_of(tensors + made) - before
+            kept = self._live_beside(tensors + made) - before
             if abs(kept) >= _KEPT_BY_KERNEL:
                 self.limit.keep(kept)
         # Averages of weights and buckets are none of a forward pass: nothing there needs a gradient.
@@ -97,6 +93,12 @@ class Reactive:
         for t in tensors + made:
             self._touch(storage_of(t), None)
         return out
+
+    def _live_beside(self, tensors):
+        """Live bytes but for those of some tensors."""
+        here = [s for s in map(storage_of, tensors) if self._where.has(s)]
+        return (self.limit.counts.live()
+                - sum({s._cdata: primitives.nbytes(s) for s in here}.values()))
 
     def did_less(self):
         """Whether this step made less in its forward passes than one before, while there was no
@@ -141,7 +143,7 @@ class Reactive:
         known = self._candidates.get(identity)
         if known is not None:
             self._candidates.move_to_end(identity)
-        elif (primitives.nbytes(storage) >= self.min_bytes
+        elif (self._where.has(storage) and primitives.nbytes(storage) >= self.min_bytes
               and (storage in self.away or primitives.may_move(storage))):
             self._candidates[identity] = _Candidate(StorageWeakRef(storage), name or OF_A_STEP)
         else:

@@ -17,13 +17,18 @@ class Copies:
     """Bytes that storages had, one copy for each value of one in turn."""
 
     def __init__(self):
-        self._last = {}
+        self._last = {}  # number -> (times written, content)
 
-    def of(self, number, storage):
-        now = device.of(storage).content(storage)
-        if self._last.get(number) != now:
-            self._last[number] = now
-        return self._last[number]
+    def of(self, number, written, storage):
+        """`written`: how often ops have. The host compares bytes too, which numpy may have written."""
+        where = device.of(storage)
+        last_written, last = self._last.get(number, (None, None))
+        if where.has_streams and written == last_written:
+            return last
+        now = where.content(storage)
+        if where.has_streams or now != last:
+            self._last[number] = (written, now)
+        return self._last[number][1]
 
     def clear(self):
         self._last.clear()
@@ -103,7 +108,7 @@ class KeptCall:
         def keep(tensor):
             number = next(numbers)
             if number in by_value:
-                return _Copy(tensor, copies.of(number, tensor.untyped_storage()))
+                return _Copy(tensor, copies.of(number, by_value[number], tensor.untyped_storage()))
             known = number_of(number)
             return (_Value(tensor) if known is None
                     else _Geometry(known, tensor, known in looked_at))

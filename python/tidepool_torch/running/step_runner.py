@@ -7,8 +7,8 @@ import time
 import weakref
 
 from ..base import advice, calls, primitives, refusals
+from ..base.compat import modes_of_this_thread
 from ..base.errors import BudgetInfeasible, HostTierFull, counted, in_words, needed_in_words
-from ..base.memory import block_bytes, counts
 from ..base.primitives import SWAPS_ONLY, VIEWS_ARE_USES
 from . import onlookers
 from .executor import DivergedBehind
@@ -129,12 +129,12 @@ class StepRunner:
         # Before a view of a parameter is made, which would hold a storage that is to be replaced.
         ready = self._plans.ready
         self._fitting = (ready[0], self._storages.fitting(ready[0])) if ready else (None, None)
-        self._idle = (counts.live(), counts.begin()) if self._needs_nothing() else None
+        self._idle = (self.limit.counts.live(), self.limit.counts.begin()) if self._needs_nothing() else None
         self._mode.handle = self._choose
         self._mode.walk = None
         self._running = None
         self._key = None
-        self._start = time.perf_counter()
+        self._timer = self._trained.device.time_of_step()
         self._processor = time.process_time()
         self._moved = self._away.seconds
         self.steps += 1
@@ -152,7 +152,7 @@ class StepRunner:
     def _look_behind(self, planned):
         """What a script holds on to is in no plan that was made before: it is over then. Of ranks,
         buckets are live that no recording has."""
-        if planned.ahead or counts.live is None or self._ranks.together:
+        if planned.ahead or self.limit.counts.live is None or self._ranks.together:
             return
         recording = planned.program.recording
         if planned.known is None:
@@ -174,6 +174,7 @@ class StepRunner:
 
     def _known_behind(self, recording):
         """Bytes that are live behind a step as it was recorded."""
+        block_bytes = self._trained.device.block_bytes
         here = {s._cdata: block_bytes(primitives.nbytes(s)) for _, _, s in self._trained.persistent()
                 if not self._storages.is_away(s)}
         return sum(here.values()) + recording.left_behind()
@@ -182,7 +183,7 @@ class StepRunner:
         """Behind a step whose ops were not looked at: where it took much more than the recorded
         one, those of the next steps are."""
         live, begun = self._idle
-        most = live - self.limit.base + counts.most_since(begun)
+        most = live - self.limit.base + self.limit.counts.most_since(begun)
         expected = self._plans.ready[0].program.recording.peak()
         if most > expected + (self.peak - expected) / 2:
             self._outgrown = True
@@ -198,9 +199,9 @@ class StepRunner:
     def _books(self):
         """What a plan's own books take that are made here is not of the training. Nothing of the
         training may leave meanwhile, which would hide them."""
-        before = counts.live()
+        before = self.limit.counts.live()
         yield
-        self.limit.base += max(0, counts.live() - before)
+        self.limit.base += max(0, self.limit.counts.live() - before)
 
     def _end_calls(self):
         """Behind the last call; the recorder of the step, if it was recorded."""
@@ -254,7 +255,7 @@ class StepRunner:
         self._plans.saw(self._key)
         if recorder is None:
             moved = self._away.seconds - self._moved
-            self._plans.took(time.perf_counter() - self._start - moved)
+            self._plans.took(float(self._timer.stop()) - moved)
         if self._reactive.short:
             self._say(f"step {self.steps} needed {in_words(self._reactive.short)} more than the "
                       "budget while it ran without a plan")
@@ -262,17 +263,23 @@ class StepRunner:
     def _count_planned(self):
         planned = self._running
         planned.steps += 1
-        planned.seconds.append(time.perf_counter() - self._start)
-        planned.processor.append(time.process_time() - self._processor)
+        planned.times.add(self._timer.stop())
+        if not self._trained.device.has_streams:
+            planned.processor.append(time.process_time() - self._processor)
+        known = planned.times.known()
         if planned.steps == 1:
-            self._say(f"step {self.steps} took {planned.seconds[0] * 1e3:.0f} ms "
-                      f"(predicted {planned.prediction.seconds * 1e3:.0f})")
+            planned.first_step = self.steps
+        if known:
+            self._say(f"step {planned.first_step} took {known[0] * 1e3:.0f} ms "
+                      f"(predicted {planned.prediction.seconds * 1e3:.0f})", once=planned)
 
     # ---- calls
 
     def check_thread(self):
         """The model is called: TidepoolError in a thread whose ops this step does not see."""
-        if self.inside and not self._idle and threading.get_ident() != self.thread:
+        # Autograd's thread of a device has the step's mode: checkpoints call the model there.
+        if (self.inside and not self._idle and threading.get_ident() != self.thread
+                and self._mode not in modes_of_this_thread()):
             raise refusals.of_another_thread()
 
     def _choose(self, func, args, kwargs):
@@ -346,8 +353,8 @@ class StepRunner:
             self._storages.own()  # what numpy looked at between steps would stay in every plan
         persistent = self._trained.persistent()
         if is_recorded:
-            record = self._ranks.recorder()(persistent, self._trained.gradients,
-                                            self._away.__contains__)
+            record = self._ranks.recorder()(self._trained.device, persistent,
+                                            self._trained.gradients, self._away.__contains__)
         kept = self._options.keep
         self._reactive.begin(
             [(name, s) for name, _, s in persistent if name not in kept] + (landed or []),
@@ -447,7 +454,7 @@ class StepRunner:
         if self.peak is None and self._is_partial():
             return None
         self.settle(recording)
-        if (counts.live is not None and not self._ranks.together
+        if (self.limit.counts.live is not None and not self._ranks.together
                 and self._plans.had_one(self._key)):
             recording.held = self.limit.worth_a_word(
                 self.limit.taken() - self._known_behind(recording))

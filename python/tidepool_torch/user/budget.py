@@ -7,9 +7,8 @@ import weakref
 
 from ..base import library, primitives
 from ..base.errors import TidepoolError, told
-from ..base.memory import counts, give_back_at_once
+from ..base.memory import give_back_at_once
 from ..base.primitives import storage_of
-from ..planning.planning import ALIGNMENT
 from ..recording.trained import Trained
 from ..running import exports, forms, onlookers
 from ..running.away import Away
@@ -39,9 +38,6 @@ class Budget:
         self._ranks = Ranks(model)
         self._model = self._ranks.model(model)
         peak = peak_of(options.peak)
-        alignment = options.machine["alignment"] if options.machine else ALIGNMENT
-        self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host), alignment)
-        self._away = Away(self._tier)
         self._options = options
         if any(b._model is self._model and not b._closed for b in _made):
             raise TidepoolError("this model is in a budget already. Next: close() that one first")
@@ -51,13 +47,17 @@ class Budget:
             raise TidepoolError(reason)
         library.library()  # where it is missing a user hears of it here
         self._trained = Trained(self._model, optimizers, options.keep)
+        where = self._trained.device
+        alignment = options.machine["alignment"] if options.machine else where.alignment
+        self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host), alignment, where)
+        self._away = Away(self._tier)
         self._storages = BetweenSteps(self._trained, self._away)
-        self._beside = Beside([s for _, _, s in self._trained.persistent()],
+        self._beside = Beside(where, [s for _, _, s in self._trained.persistent()],
                               self._ranks.bucket_bytes())
-        self._limit = Limit(self._bytes_of(peak), self._beside.base)
-        self._reactive = self._ranks.reactive()(self._away, self._limit, options.min_bytes)
+        self._limit = Limit(self._bytes_of(peak), self._beside.base, where.counts)
+        self._reactive = self._ranks.reactive()(where, self._away, self._limit, options.min_bytes)
         say = self._say = _speaker(self._ranks.name(), options.report)
-        self._known_plans = Plans(options, self._tier, type(self._model).__name__, say)
+        self._known_plans = Plans(where, options, self._tier, type(self._model).__name__, say)
         self._runner = StepRunner(self._ranks, self._storages, self._known_plans, self._reactive,
                                   self._limit, self._beside, options, peak, say)
         onlookers.bytes_move(self._runner.reading)
@@ -78,7 +78,7 @@ class Budget:
         or None."""
         if peak.text != "auto":
             return peak.size
-        here = counts.live() - self._beside.base
+        here = self._trained.device.counts.live() - self._beside.base
         in_memory = self._options.host if self._tier.file is None else None
         return here + max(1, self._ranks.share_of(peak.size - (in_memory or 0)))
 

@@ -15,9 +15,10 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 
 from ..base import instances
 from ..base.compat import on_optimizer_step
+from ..base.device import HOST
 from ..base.errors import BudgetInfeasible, HostTierFull, TidepoolError
-from ..base.memory import counts
 from ..base.primitives import StorageWeakRef, storage_of
+from ..recording.trained import device_of
 from ..running.beside import storages_in_python
 
 
@@ -83,6 +84,7 @@ class Cutter:
         self._unrelated = weakref.WeakKeyDictionary()
         self._base = self._base_of_peak = None
         self._beside = None
+        self._where = HOST  # the device of the model
         self._open = None
         self._first = None
         self._stepped = set()
@@ -205,18 +207,23 @@ class Cutter:
         budget = self._make_budget(model, optimizers)
         self.watched = _Watched(model, optimizers, budget, self._made)
         self.trainings += 1
-        if hasattr(counts, "forget_highest"):
-            counts.forget_highest()
+        if hasattr(self._counts, "forget_highest"):
+            self._counts.forget_highest()
+
+    @property
+    def _counts(self):
+        return self._where.counts
 
     def _look_beside(self, model, optimizers):
         """What the process holds that is not of the training, and which tensors are among it."""
         self._base = None
-        if counts.live is None:
+        self._where = device_of(model)
+        if self._counts.live is None:
             return
         held = {storage_of(t)._cdata: storage_of(t).nbytes()
-                for t in _tensors_of(model, optimizers)}
-        self._base = counts.live() - sum(held.values())
-        self._beside = {s._cdata: StorageWeakRef(s) for s in storages_in_python()
+                for t in _tensors_of(model, optimizers) if self._where.has(t)}
+        self._base = self._counts.live() - sum(held.values())
+        self._beside = {s._cdata: StorageWeakRef(s) for s in storages_in_python(self._where)
                         if s._cdata not in held}
 
     def _look_beside_again(self):
@@ -226,9 +233,9 @@ class Cutter:
         budget = self.watched.budget
         others = {number for number, reference in self._beside.items() if not reference.expired()}
         self._beside = None
-        mine = {s._cdata: s.nbytes() for s in storages_in_python()
+        mine = {s._cdata: s.nbytes() for s in storages_in_python(self._where)
                 if s._cdata not in others and s not in budget._away}
-        base = counts.live() - sum(mine.values())
+        base = self._counts.live() - sum(mine.values())
         budget._set_base(base)
         self.kept_by_kernels = max(0, base - self._base)
         if self.peak is not None:
@@ -238,17 +245,17 @@ class Cutter:
         self._base = base
 
     def _note_peak(self):
-        if self._base is None or not hasattr(counts, "highest"):
+        if self._base is None or not hasattr(self._counts, "highest"):
             return
         # A Budget goes on to look: its plans' own books are not of the training either.
         base = self._base_of_peak = getattr(self.watched.budget, "_base", self._base)
-        took = counts.highest() - base
+        took = self._counts.highest() - base
         if self._limited:
             self.peak = max(self.peak or 0, took)
         else:
             self.steps_without += 1
             self.peak_without = max(self.peak_without or 0, took)
-            counts.forget_highest()
+            self._counts.forget_highest()
 
     def tensors(self):
         """(name, tensor) of all that a step changes and that goes on into the next one."""

@@ -25,7 +25,7 @@ def record(model, optimizers, step, name, min_bytes, recompute):
     start = time.perf_counter()
     step()
     seconds = time.perf_counter() - start
-    recorder = Recorder(trained.persistent(), trained.gradients)
+    recorder = Recorder(trained.device, trained.persistent(), trained.gradients)
     gate = InterruptGate()
     mode = StepMode(gate)
 
@@ -69,13 +69,14 @@ class Outlook:
                 f"(floor {needed_in_words(self.floor)}): {self.swapped_tensors} tensors swapped, "
                 f"{self.recomputed_ops} ops recomputed; predicted "
                 f"{self.predicted_seconds * 1e3:.0f} ms a step, "
-                f"{self.predicted_overhead * 100:+.1f} %, of processor time "
-                f"{self.predicted_processor_overhead * 100:+.1f} %")
+                f"{self.predicted_overhead * 100:+.1f} %"
+                + ("" if self.predicted_processor_overhead is None else
+                   f", of processor time {self.predicted_processor_overhead * 100:+.1f} %"))
 
 
 def outlook(program, config):
     peak, host, options = peak_of(config.peak), config.host, config.planning
-    machine = config.machine or measured_machine(HostTier())
+    machine = config.machine or measured_machine(program.device, HostTier(device=program.device))
     floor = smallest_budget(program.json, machine)[0] + program.small
     most = program.recording.peak()
     size = floor if peak.is_least else peak.size or int(most * peak.share)

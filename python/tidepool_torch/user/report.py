@@ -6,7 +6,7 @@ import os
 
 from ..base.errors import counted, in_words
 from ..planning.memory_viz import write_snapshot
-from ..running.prediction import overhead, share_above
+from ..running.prediction import of_processor, overhead, share_above
 
 
 @dataclasses.dataclass
@@ -50,8 +50,8 @@ class Report:
             lines.append(f"a planned step took {self.measured_seconds * 1e3:.0f} ms, predicted "
                          f"{self.predicted_seconds * 1e3:.0f} ({times:.1f} x the prediction), "
                          f"{overhead(self.measured_seconds, self.unlimited_seconds)} of what its ops "
-                         "take without a budget, of processor time "
-                         f"{overhead(self.measured_processor_seconds, self.unlimited_seconds)}")
+                         "take without a budget"
+                         + of_processor(self.measured_processor_seconds, self.unlimited_seconds))
             per_step = max(self.planned_steps, 1)
             lines.append(f"each moved {in_words(self.moved_out // per_step)} out, "
                          f"{in_words(self.moved_in // per_step)} back, ran "
@@ -83,7 +83,7 @@ def report_of(peak, steps, divergences, outgrown, plans, kept_by_kernels):
         report.holders = last.program.recording.holders(8)
         report.predicted_seconds = last.prediction.seconds
         report.unlimited_seconds = last.prediction.unlimited
-        report.measured_seconds = median(last.seconds)
+        report.measured_seconds = median(last.times.all())
         report.measured_processor_seconds = median(last.processor)
         report.predicted_overhead = share_above(report.predicted_seconds, report.unlimited_seconds)
     return report

@@ -72,7 +72,7 @@ class _Snapshot:
         self._groups = [(group, _copied(_without_parameters(group)))
                         for o in trained.optimizers for group in o.param_groups]
         self._schedulers = [(s, _copied(s.state_dict())) for s in _schedulers_of(trained.optimizers)]
-        self._random_states = _random_states()
+        self._random_states = _random_states(trained.device)
 
     def restore(self, trained):
         for optimizer, before in self._states:
@@ -88,7 +88,7 @@ class _Snapshot:
             group.update(_copied(before))
         for scheduler, before in self._schedulers:
             scheduler.load_state_dict(_copied(before))
-        _set_random_states(self._random_states)
+        _set_random_states(trained.device, self._random_states)
 
     def differences(self, other):
         """Names of what is not the same, bit by bit."""
@@ -124,7 +124,7 @@ def _parameters_of(trained):
 
 
 def _storages_of(trained, parameters):
-    found = {name: storage for name, _, storage in trained.persistent()}
+    found = {name: storage for name, _, storage in trained.persistent_anywhere()}
     known = {s._cdata for s in found.values()}
     for name, parameter in parameters.items():
         storage = storage_of(local(parameter))
@@ -169,14 +169,15 @@ def _forget_new(state, before):
                 values[name] = _copied(before[owner][name])
 
 
-def _random_states():
+def _random_states(where):
     numpy = sys.modules.get("numpy")
-    return (device.HOST.random_state(), random.getstate(),
+    return ([d.random_state() for d in (device.HOST, where)], random.getstate(),
             numpy.random.get_state() if numpy is not None else None)
 
 
-def _set_random_states(states):
-    device.HOST.set_random_state(states[0])
+def _set_random_states(where, states):
+    for d, state in zip((device.HOST, where), states[0]):
+        d.set_random_state(state)
     random.setstate(states[1])
     if states[2] is not None:
         sys.modules["numpy"].random.set_state(states[2])
@@ -198,7 +199,8 @@ def _copied(value):
 def _same_bytes(one, other):
     if one.nbytes() != other.nbytes():
         return False
-    flat = [torch.empty(0, dtype=torch.uint8).set_(s, 0, (s.nbytes(),), (1,)) for s in (one, other)]
+    flat = [torch.empty(0, dtype=torch.uint8, device=s.device).set_(s, 0, (s.nbytes(),), (1,))
+            for s in (one, other)]
     return torch.equal(*flat)
 
 

@@ -1,0 +1,160 @@
+"""A device with streams, which does what it is asked in order, beside the host: an accelerator.
+
+Uses what PyTorch has for every accelerator: torch.Stream, torch.Event, and the module of its kind.
+"""
+
+import contextlib
+import statistics
+import zlib
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+_EMPTY_PAIRS = 100
+
+
+class _AllocatorCounts:
+    """Live bytes and peaks as PyTorch's allocator has them: exact, in the order of the host's calls,
+    whatever the device has come to."""
+
+    measures_peaks = True
+    inexact = 0
+
+    def __init__(self, module, device):
+        self._module = module
+        self._device = device
+
+    def live(self):
+        return self._module.memory_allocated(self._device)
+
+    def begin(self):
+        self._module.reset_peak_memory_stats(self._device)
+        return self.live()
+
+    def most_since(self, begun):
+        return max(0, self._module.max_memory_allocated(self._device) - begun)
+
+    def without_holes(self):
+        return None
+
+
+class _Time:
+    """From now until stop(), on the stream that is current. Reading it waits for its end; `less` are
+    nanoseconds that measuring takes."""
+
+    def __init__(self, where, less=0):
+        self._where = where
+        self._less = less
+        self._begin, self._end = where.event(timed=True), where.event(timed=True)
+        self._begin.record(where.current())
+
+    def stop(self):
+        self._end.record(self._where.current())
+        return self
+
+    @property
+    def is_known(self):
+        return self._end.query()
+
+    def __int__(self):
+        if not self.is_known:
+            self._end.synchronize()
+        return max(0, int(self._begin.elapsed_time(self._end) * 1e6) - self._less)
+
+    def __float__(self):
+        return int(self) / 1e9
+
+
+def _bytes_of(storage):
+    """A tensor over all of them."""
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(
+        storage, 0, (storage.nbytes(),), (1,))
+
+
+class StreamDevice:
+    """`rounding`: blocks of its allocator are multiples of it. pin(address, size) lets the device copy
+    from and to memory of the host beside other work, unpin(address) ends that."""
+
+    has_streams = True
+
+    def __init__(self, device, rounding, pin, unpin):
+        self.device = device
+        self.rounding = self.alignment = rounding
+        self.pin, self.unpin = pin, unpin
+        self.module = torch.get_device_module(device)
+        self.counts = _AllocatorCounts(self.module, device)
+        self._exported = {}  # `_cdata` -> reference
+        self._empty_pair = None
+
+    def block_bytes(self, size):
+        return (size + self.rounding - 1) // self.rounding * self.rounding
+
+    def has(self, tensor_or_storage):
+        return tensor_or_storage.device == self.device
+
+    # ---- bytes
+
+    def fresh(self, size):
+        """Of the pool of the stream that is current: what was asked of that may still use them."""
+        return torch.UntypedStorage(size, device=self.device)
+
+    def out(self, storage, region, offset=0):
+        """On the stream that is current; the host does not wait where the region is memory."""
+        region.take_from(_bytes_of(storage), offset)
+
+    def back(self, storage, region, offset=0):
+        region.give_to(_bytes_of(storage), offset)
+
+    def content(self, storage):
+        """On the device, for which the host need not wait."""
+        return storage.clone()
+
+    with_content = content
+
+    def checksum(self, storage):
+        return zlib.crc32(_bytes_of(storage).cpu().numpy())
+
+    def others_look_at(self, storage):
+        reference = self._exported.get(storage._cdata)
+        return reference is not None and not reference.expired()
+
+    def note_export(self, storage):
+        self._exported = {c: r for c, r in self._exported.items() if not r.expired()}
+        self._exported[storage._cdata] = StorageWeakRef(storage)
+
+    # ---- order and time
+
+    def stream(self):
+        return torch.Stream(device=self.device)
+
+    def event(self, timed=False):
+        return torch.Event(device=self.device, enable_timing=timed)
+
+    def current(self):
+        return torch.accelerator.current_stream(self.device)
+
+    def on(self, stream):
+        return contextlib.nullcontext() if stream is None else stream
+
+    def wait(self):
+        self.module.synchronize(self.device)
+
+    def time_of_op(self):
+        if self._empty_pair is None:
+            pairs = [_Time(self).stop() for _ in range(_EMPTY_PAIRS)]
+            self._empty_pair = int(statistics.median(int(pair) for pair in pairs))
+        return _Time(self, self._empty_pair)
+
+    def time_of_step(self):
+        return _Time(self)
+
+    # ---- what ops depend on
+
+    def random_state(self):
+        return self.module.get_rng_state(self.device)
+
+    def set_random_state(self, state):
+        self.module.set_rng_state(state, self.device)
+
+    def without_autocast(self):
+        return torch.autocast(self.device.type, enabled=False)

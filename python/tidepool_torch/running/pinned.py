@@ -1,0 +1,150 @@
+"""Memory of the host that a device with streams copies from and to beside other work.
+
+To pin memory takes as long as to fill it, so regions are parts of large slabs.
+"""
+
+import ctypes
+import mmap
+import os
+
+import torch
+
+from ..base.errors import HostTierFull, in_words
+from ..base.nameless import PAGE, whole_pages
+from .pieces import Pieces
+
+_SLAB = 64 << 20
+
+
+def _whole(size):
+    return max(PAGE, whole_pages(size))
+
+
+class _Slab:
+    def __init__(self, device, size):
+        self.size = size
+        self._device = device
+        self._map = mmap.mmap(-1, size)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self.bytes = torch.frombuffer(self._map, dtype=torch.uint8)
+        self.free = Pieces()
+        self.free.give(0, size)
+        device.pin(self.address, size)
+
+    def release(self):
+        self._device.unpin(self.address)
+        self.bytes = None
+
+
+class _Region:
+    """Bytes of a slab. Where copies may still use them when it is released, nobody else gets them."""
+
+    is_memory = True
+
+    def __init__(self, memory, slab, start, size):
+        self._memory = memory
+        self.slab = slab
+        self.start = start
+        self.size = size
+
+    def _part(self, offset, size):
+        return self.slab.bytes[self.start + offset:self.start + offset + size]
+
+    def take_from(self, source, offset):
+        """Asks for a copy of a tensor of bytes to an offset, on the stream that is current."""
+        self._part(offset, source.numel()).copy_(source, non_blocking=True)
+
+    def give_to(self, target, offset):
+        target.copy_(self._part(offset, target.numel()), non_blocking=True)
+
+    def write(self, pointer, size, offset=0):
+        """For the host, when no copy runs."""
+        ctypes.memmove(self.address + offset, pointer, size)
+
+    def read(self, pointer, size, offset=0):
+        ctypes.memmove(pointer, self.address + offset, size)
+
+    @property
+    def address(self):
+        return self.slab.address + self.start
+
+    def release(self):
+        if self.slab is not None:
+            self._memory.give_back(self)
+            self.slab = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.release()
+
+
+class PinnedMemory:
+    """Regions for the copies of `device`. `taken` are bytes of those that somebody has or copies may
+    still use."""
+
+    def __init__(self, device):
+        self._device = device
+        self._slabs = []
+        self._leaving = []  # (event, slab, start, size)
+        self.taken = 0
+
+    def region(self, size):
+        """`size` bytes. HostTierFull where they are not to be had."""
+        self._reclaim()
+        slab, start = self._find(_whole(size))
+        self.taken += size
+        return _Region(self, slab, start, size)
+
+    def give_back(self, region):
+        used = self._device.event()
+        used.record(self._device.current())
+        self._leaving.append((used, region.slab, region.start, region.size))
+
+    def wait(self):
+        """Until no copy uses a region that was given back."""
+        self._device.wait()
+        self._reclaim()
+
+    def close(self):
+        self._device.wait()
+        for slab in self._slabs:
+            slab.release()
+        self._slabs.clear()
+        self._leaving.clear()
+
+    def _reclaim(self):
+        leaving = []
+        for used, slab, start, size in self._leaving:
+            if used.query():
+                slab.free.give(start, _whole(size))
+                self.taken -= size
+            else:
+                leaving.append((used, slab, start, size))
+        self._leaving = leaving
+        # One stays, for what comes next.
+        for slab in [s for s in self._slabs[1:] if s.free.is_all(s.size)]:
+            self._slabs.remove(slab)
+            slab.release()
+
+    def _find(self, need):
+        for slab in self._slabs:
+            start = slab.free.take(need)
+            if start is not None:
+                return slab, start
+        slab = self._new_slab(need)
+        return slab, slab.free.take(need)
+
+    def _new_slab(self, need):
+        size = max(need, _SLAB)
+        try:
+            slab = _Slab(self._device, size)
+        except (OSError, RuntimeError) as error:
+            why = os.strerror(error.errno) if isinstance(error, OSError) else str(error)
+            raise HostTierFull(
+                f"the system has no {in_words(size)} of memory left that the device can copy to "
+                f"({in_words(self.taken)} are there): {why}. Next: host_dir= for a file, or a higher "
+                "limit of locked memory (ulimit -l)") from None
+        self._slabs.append(slab)
+        return slab
