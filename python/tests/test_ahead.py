@@ -308,7 +308,7 @@ class Step:
     """What one step did."""
 
     def __init__(self, budget, peak):
-        planned = budget._runner._running
+        planned = budget._runner._state.planned
         self.planned = planned is not None
         self.ahead = self.planned and planned.ahead
         self.moved = planned.executor.moved_in + planned.executor.moved_out if planned else 0

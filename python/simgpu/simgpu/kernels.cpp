@@ -155,7 +155,7 @@ Accesses accesses_of(const c10::FunctionSchema& schema, const Stack& arguments) 
   return accesses;
 }
 
-/// Runs an op whose result the host reads: it waits for the arguments.
+/// Runs an op whose result the host reads, or whose sizes depend on values: it waits for the arguments.
 void run_for_values(const c10::OperatorHandle& op, const Accesses& accesses, Stack arguments,
                     Stack* stack) {
   const int stream = current_stream;
@@ -163,7 +163,9 @@ void run_for_values(const c10::OperatorHandle& op, const Accesses& accesses, Sta
   device().host_waits(device().record(stream));
   const WithoutPython guard;
   op.callBoxed(&arguments);
-  for (IValue& value : arguments) stack->push_back(std::move(value));
+  for (const IValue& value : arguments) {
+    stack->push_back(changed(value, [](const at::Tensor& t) { return t.to(c10::Device(kSim, 0)); }));
+  }
 }
 
 /// Runs an op on the CPU and puts its results where they belong; a random one draws from `seed`.
@@ -201,7 +203,7 @@ void kernel(const c10::OperatorHandle& op, Stack* stack) {
   const Stack arguments(stack->end() - count, stack->end());
   torch::jit::drop(*stack, count);
   device().locked([](Sim& sim) { ++sim.counters.kernels; });
-  bool makes = false, has_values = false;
+  bool makes = false, has_values = op.hasTag(at::Tag::dynamic_output_shape);
   for (const c10::Argument& result : schema.returns()) {
     makes = makes || alias_of(result) == nullptr;
     has_values = has_values || !makes_tensors(result);

@@ -3,25 +3,12 @@
 import os
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path += [os.path.dirname(HERE), os.path.join(os.path.dirname(os.path.dirname(HERE)), "tests")]
+sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 
 import pytest  # noqa: E402
-import torch  # noqa: E402
 
+import sim_setup  # noqa: E402,F401  pylint: disable=unused-import
 import simgpu  # noqa: E402
-from tidepool_torch.base import device  # noqa: E402
-from tidepool_torch.base.stream_device import StreamDevice  # noqa: E402
-
-BLOCK = 4096  # what blocks of "sim" are multiples of
-
-
-def _make(where):
-    return StreamDevice(where, BLOCK, simgpu.host_register, simgpu.host_unregister)
-
-
-device.add_kind("sim", _make)
-torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

@@ -19,10 +19,13 @@ VOCABULARY = 97
 # Kernels of KiB take longer than to launch them, and copies about as long as kernels.
 RATES = (4e9, 2e9, 1000)
 
+# By counts, not by a clock: the same plans however busy the machine is.
+PLANNING = {"min_bytes": 4096, "evaluations": 200, "time_limit": 300}
+
 
 def machine(link=2e9):
     speed = {"bytes_per_second": link, "latency_ns": 1000}
-    return {"name": "sim", "description": "sim", "device_memory": 0, "alignment": 4096, "duplex": True,
+    return {"name": "sim", "description": "sim", "device_memory": 0, "alignment": 512, "duplex": True,
             "to_host": speed, "to_device": speed,
             "compute": {"peak_flops": 0.0, "bandwidth": 0.0, "launch_ns": 0, "max_efficiency": 1.0,
                         "half_flops": 0.0}}
@@ -114,13 +117,13 @@ OPTIMIZERS = {
     "fused": lambda p: torch.optim.AdamW(p, lr=1e-3, fused=True)}
 
 
-def batch_of(name, number):
+def batch_of(name, rows, number):
     draws = torch.Generator().manual_seed(number)
     if name in ("resnet", "unet"):
-        x = torch.randn(8, 3, 16, 16, generator=draws)
-        size = (8,) if name == "resnet" else (8, 16, 16)
+        x = torch.randn(rows, 3, 16, 16, generator=draws)
+        size = (rows,) if name == "resnet" else (rows, 16, 16)
         return x.to(SIM), torch.randint(0, 4, size, generator=draws).to(SIM)
-    tokens = torch.randint(0, VOCABULARY, (8, 17), generator=draws)
+    tokens = torch.randint(0, VOCABULARY, (rows, 17), generator=draws)
     return tokens[:, :-1].contiguous().to(SIM), tokens[:, 1:].reshape(-1).to(SIM)
 
 
@@ -136,6 +139,7 @@ class Case:
     call: object = None  # in the place of model(x)
     before_backward: object = None  # (step number, model)
     steps: int = 5
+    rows: int = 8
 
     def make(self):
         torch.manual_seed(0)
@@ -145,7 +149,7 @@ class Case:
         return model, optimizer
 
     def batches(self, number):
-        return [batch_of(self.model, 10 * number + i) for i in range(self.micro_batches)]
+        return [batch_of(self.model, self.rows, 10 * number + i) for i in range(self.micro_batches)]
 
     def step(self, model, optimizer, batches, number=0):
         """Reads no value, so that the host need not wait; the losses."""
@@ -238,7 +242,7 @@ def inside(case, share, policy="lazy", seed=1, raise_races=True, before_step=lam
     model, optimizer = case.make()
     simgpu.rates(RATES[0], link, RATES[2])
     budget = tidepool.fit(model, optimizer, peak=int(expected.peak * share), report=False,
-                          machine=machine(link), **{"min_bytes": 4096, "evaluations": 200, **options})
+                          machine=machine(link), **{**PLANNING, **options})
     ran = Ran([], {})
     losses = []
     with contextlib.closing(budget):

@@ -272,6 +272,15 @@ def test_autocast_and_checkpoint():
     assert model[0].weight.grad is not None
 
 
+def test_sizes_that_depend_on_values_are_waited_for():
+    x = torch.arange(6.0).to(SIM)
+    waits = simgpu.stats()["host_syncs"]
+    chosen = x[x > 2]
+    assert simgpu.stats()["host_syncs"] > waits
+    assert chosen.device == SIM
+    assert chosen.cpu().tolist() == [3.0, 4.0, 5.0]
+
+
 def test_unknown_policy_is_refused():
     with pytest.raises(ValueError, match="eager, lazy, last or random"):
         simgpu.policy("quick")

@@ -36,7 +36,7 @@ class _Slab:
         self.bytes = None
 
 
-class _Region:
+class Region:
     """Bytes of a slab. Where copies may still use them when it is released, nobody else gets them."""
 
     is_memory = True
@@ -95,7 +95,7 @@ class PinnedMemory:
         self._reclaim()
         slab, start = self._find(_whole(size))
         self.taken += size
-        return _Region(self, slab, start, size)
+        return Region(self, slab, start, size)
 
     def give_back(self, region):
         used = self._device.event()

@@ -1,0 +1,163 @@
+"""CopyStreams and pinned memory by themselves, each rule of theirs kept and broken."""
+
+import collections
+
+import pytest
+import torch
+
+import simgpu
+from sim_training import SIM
+from tidepool_torch.base import device
+from tidepool_torch.running.copy_streams import CopyStreams
+from tidepool_torch.running.pinned import PinnedMemory
+
+POLICIES = ("eager", "lazy", "last", "random")
+SIZE = 1 << 16
+WHERE = device.at(SIM)
+
+Instruction = collections.namedtuple("Instruction", "is_copy stream source target")
+OP = Instruction(False, -1, None, None)
+
+
+class Schedule:
+    """Op 0 writes block 0, which is copied out to bytes of the host and back to block 1; op 3 reads
+    that."""
+
+    instructions = [OP, Instruction(True, 1, 0, "host"), Instruction(True, 2, "host", 1), OP]
+    copy_waits = [[], [0], [1], [2]]
+
+
+class Walk:
+    """What an executor does with that schedule."""
+
+    def __init__(self):
+        self.memory = PinnedMemory(WHERE)
+        self.region = self.memory.region(SIZE)
+        self.copies = CopyStreams(Schedule, (1, 2), WHERE, self._copy, self._finish)
+        self.blocks = {}
+
+    def _copy(self, i, stream):
+        with WHERE.on(stream):
+            if i == 1:
+                WHERE.out(self.blocks[0], self.region)
+        if i == 2:
+            self.blocks[1] = self.copies.fresh_for(SIZE, stream)
+            with WHERE.on(stream):
+                WHERE.back(self.blocks[1], self.region)
+
+    def _finish(self, i):
+        self.copies.is_done(i)
+
+    def begin(self):
+        self.copies.begin()
+        x = torch.full((SIZE,), 7, dtype=torch.uint8, device=SIM)
+        self.blocks[0] = x.untyped_storage()
+        self.copies.is_done(0)
+        self.copies.start(1)
+        self.copies.start(2)
+
+    def read(self):
+        self.copies.wait(3)
+        there = torch.empty(0, dtype=torch.uint8, device=SIM).set_(self.blocks[1])
+        return (there + 1).cpu()
+
+    def close(self):
+        self.copies.close()
+        self.region.release()
+        self.memory.close()
+
+
+@pytest.fixture(params=POLICIES)
+def walk(request):
+    simgpu.policy(request.param, 5)
+    one = Walk()
+    yield one
+    one.close()
+
+
+def test_bytes_come_back(walk):
+    walk.begin()
+    assert (walk.read() == 8).all()
+    walk.copies.wait_for_all()
+    assert simgpu.races() == []
+
+
+def test_a_copy_back_waits_for_the_copy_out(walk):
+    walk.copies._waits = [[], [0], [], [2]]
+    walk.begin()
+    walk.read()
+    assert any("copy to device" in race and "copy to host" in race for race in simgpu.races())
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_comes_behind_a_step_finds_its_copies_done(walk, ends):
+    walk.begin()
+    if ends:
+        walk.copies.wait_for_all()
+    there = torch.empty(0, dtype=torch.uint8, device=SIM).set_(walk.blocks[1])
+    there.add_(1)
+    assert bool(simgpu.races()) != ends
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_a_block_that_becomes_pytorchs_is_settled_before(walk, is_settled):
+    walk.begin()
+    if is_settled:
+        walk.copies.settle(0)
+    del walk.blocks[0]
+    torch.empty(SIZE, dtype=torch.uint8, device=SIM)  # gets its bytes
+    assert bool(simgpu.races()) != is_settled
+
+
+@pytest.mark.parametrize("is_retired", [True, False])
+def test_a_block_in_limbo_is_nobodys(walk, is_retired):
+    walk.begin()
+    block = walk.blocks.pop(0)
+    if is_retired:
+        walk.copies.retire(0, block)
+    del block
+    other = torch.empty(SIZE, dtype=torch.uint8, device=SIM)
+    assert bool(simgpu.races()) != is_retired
+    walk.copies.wait_for_all()  # limbo is over
+    del other
+    torch.empty(2 * SIZE, dtype=torch.uint8, device=SIM)
+    assert simgpu.races() == []
+
+
+def test_the_host_never_waits(walk):
+    walk.begin()
+    waits = simgpu.stats()["host_syncs"]
+    walk.copies.wait(3)
+    walk.copies.settle(0)
+    walk.copies.wait_for_all()
+    walk.copies.begin()
+    assert simgpu.stats()["host_syncs"] == waits
+
+
+def test_host_memory_that_a_copy_still_uses_is_nobodys():
+    simgpu.policy("lazy")
+    memory = PinnedMemory(WHERE)
+    region = memory.region(SIZE)
+    x = torch.ones(SIZE, dtype=torch.uint8, device=SIM)
+    WHERE.out(x.untyped_storage(), region)
+    address = region.address
+    region.release()
+    assert memory.taken == SIZE
+    second = memory.region(SIZE)
+    assert second.address != address
+    simgpu.synchronize()
+    assert memory.region(SIZE).address == address
+    memory.close()
+
+
+def test_pinned_memory_is_returned_when_all_of_a_slab_is_free():
+    memory = PinnedMemory(WHERE)
+    large = [memory.region(100 << 20) for _ in range(2)]
+    assert len(memory._slabs) == 2
+    for region in large:
+        region.release()
+    simgpu.synchronize()
+    memory.region(SIZE)
+    assert len(memory._slabs) == 1
+    memory.close()
+    assert memory._slabs == []
