@@ -33,11 +33,12 @@ run: release
 test:
 	@scripts/in_parts.sh test build-tests run-tests
 
-## check: that, and all others: on the CUDA stand-in, with libtorch, under sanitizers, under the fuzzer
+## check: that, and all others: on the CUDA stand-in, with libtorch, under sanitizers, under the fuzzer,
+##   the PyTorch package on a device with CUDA's rules (python/simgpu)
 .PHONY: check
 check:
 	@scripts/in_parts.sh check build-tests run-tests build-torch run-torch build-standin run-standin \
-	  build-asan-ubsan run-asan-ubsan build-tsan run-tsan
+	  build-asan-ubsan run-asan-ubsan build-tsan run-tsan run-simgpu
 
 ## release: build the program in build/release
 .PHONY: release
@@ -144,6 +145,15 @@ torch-test: release
 	@scripts/install_dependencies.sh --wheel
 	$(call build_in,release,tidepool_shared)
 	scripts/torch_test.sh $(TESTS)
+	$(if $(TESTS),,TIDEPOOL_ATTACKS=1 scripts/simgpu_test.sh)
+
+# With PyPI's torch, which is fetched once, outside of the tree; the library and the program are those of
+# run-tests.
+.PHONY: run-simgpu
+run-simgpu: release
+	@scripts/install_dependencies.sh --wheel
+	$(call build_in,release,tidepool_shared)
+	scripts/simgpu_test.sh
 
 ## torch-native: the Python package's optional native module in build/torch-native, for the torch of that
 ##   environment

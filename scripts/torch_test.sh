@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests of the PyTorch package against PyPI's torch, with the library and the program of
-# build/release and the allocator hook preloaded. What it needs lies in a virtual environment outside
-# the tree, made once: 5 GB with torch's CUDA libraries, which torch does not start without.
+# build/release and the allocator hook preloaded, in the environment that torch_environment.sh makes.
 #
 #   scripts/torch_test.sh [PYTEST_ARGUMENT...]
 #
@@ -16,15 +15,8 @@ fail() {
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 here=$PWD
-environment=${TIDEPOOL_TORCH_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/tidepool/torch-venv}
-python=$environment/bin/python
-if ! { [[ -x $python ]] && "$python" -c 'import torch, pytest' 2> /dev/null; }; then
-  echo "installing torch and what its tests use into $environment (5 GB)" >&2
-  python3 -m venv "$environment" ||
-    fail "python3 makes no virtual environment; Debian has python3-venv"
-  "$python" -m pip install --quiet torch torchvision numpy pytest transformers lightning accelerate trl ||
-    fail "pip could not install torch and what its tests use into $environment"
-fi
+python=$(scripts/torch_environment.sh)
+environment=$(dirname "$(dirname "$python")")
 
 release=$here/build/release
 export TIDEPOOL_LIBRARY=${TIDEPOOL_LIBRARY:-$release/src/libtidepool.so.1}

@@ -8,6 +8,7 @@
 #include <torch/csrc/utils/torch_dispatch_mode.h>
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "delegate.h"
@@ -43,21 +44,23 @@ bool is_pythons(const c10::TensorImpl* tensor) {
 class Observer {
  public:
   void start(PyObject* mode, PyObject* ours, PyObject* read_later, Watched& watched) {
-    mode_ = mode;
     ours_ = ours;
     read_later_ = read_later;
     watched_ = &watched;
+    mode_ = mode;
   }
 
   void stop(const Watched& watched) {
     if (watched_ == &watched) mode_ = nullptr;
   }
 
-  /// Whether the top mode of this thread is that of the step. With another mode below it, that one
-  /// has to see the call too.
+  /// Whether the top mode of this thread is that of the step: of the thread that runs it and, in a
+  /// backward pass, of autograd's of the device, to which modes go along. With another mode below it,
+  /// that one has to see the call too.
   bool is_watching() const {
-    return mode_ != nullptr && TorchDispatchModeTLS::stack_len() == 1 &&
-           TorchDispatchModeTLS::get_stack_at(0)->ptr(getPyInterpreter()) == mode_;
+    PyObject* mode = mode_;
+    return mode != nullptr && TorchDispatchModeTLS::stack_len() == 1 &&
+           TorchDispatchModeTLS::get_stack_at(0)->ptr(getPyInterpreter()) == mode;
   }
 
   bool passes(const OperatorHandle& op, const Stack& stack) const {
@@ -121,13 +124,13 @@ class Observer {
     return false;
   }
 
-  PyObject* mode_ = nullptr;
+  std::atomic<PyObject*> mode_ = nullptr;  // others are read where it is this thread's
   PyObject* ours_ = nullptr;
   PyObject* read_later_ = nullptr;
   Watched* watched_ = nullptr;
 };
 
-thread_local Observer observer;
+Observer observer;
 
 /// PyTorch's table of functions with the observer before Python. See Note [Before Python].
 class BeforePython final : public Delegate {

@@ -51,7 +51,7 @@ struct Watched {
 /// step.
 void install_observer();
 
-/// A step of this thread begins. `mode` is its mode; `ours` is the set of the addresses of the
+/// A step begins, of which there is one at a time in the process. `mode` is its mode; `ours` is the set of the addresses of the
 /// storages that the plan moves, `read_later` of those that a call that runs again is to read. A
 /// call that passes counts `watched.position` on; behind others the caller sets it. The caller
 /// holds the interpreter's lock, and all four until stop_observer(). A step that begins inside of

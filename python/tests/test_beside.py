@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import tidepool_torch as tidepool
-from tidepool_torch.recording import recording
+from tidepool_torch.base import device
 from frameworks import Tally, differences, layers, options, rows, state_of
 
 
@@ -61,7 +61,7 @@ def test_calls_on_nothing_of_the_plan_change_nothing(when):
 
 def test_calls_that_make_much_or_use_the_models_tensors_end_the_plan(monkeypatch):
     # The same times in each run: whether the plan moves the gradients follows from them.
-    monkeypatch.setattr(recording.time, "thread_time_ns", itertools.count(0, 10_000).__next__)
+    monkeypatch.setattr(device.time, "thread_time_ns", itertools.count(0, 10_000).__next__)
 
     def much(number, model, x, at_end):
         return torch.ones(3000).sum().item() if number == 5 else None

@@ -200,8 +200,8 @@ def with_subclass():
 
 COMPILED = ("torch.compile: a compiled model runs eagerly, without a word, under the mode that fit() "
             "needs. Next: fit() the model that is not compiled")
-ON_META = ("0.weight is on meta: this version was run on no GPU and trains on the CPU only. Next: "
-           "model.to_empty(device='cpu')")
+ON_META = ("0.weight is on meta, where this version does not train. Next: "
+           "model.to_empty(device='cuda') or 'cpu'")
 REFUSED = {
     "compiled": (lambda: torch.compile(small(), backend="eager"), COMPILED),
     "compiled inside": (compiled_inside, COMPILED),
@@ -227,21 +227,21 @@ def test_a_model_that_cannot_be_served_says_why(name):
     assert str(caught.value) == text
 
 
-def test_a_model_on_a_gpu_says_why(monkeypatch):
+def test_a_model_on_another_device_says_why(monkeypatch):
     model = small()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     named = [("0.weight", _Elsewhere()), *model.named_parameters()]
     monkeypatch.setattr(model, "named_parameters", lambda *_, **__: named)
     with pytest.raises(tidepool.TidepoolError) as caught:
         tidepool.fit(model, optimizer, peak="1GiB")
-    assert str(caught.value) == ("0.weight is on cuda:0: this version was run on no GPU and trains on "
-                                 "the CPU only. Next: model.to('cpu')")
+    assert str(caught.value) == ("0.weight is on xpu:0, where this version does not train. Next: "
+                                 "model.to('cuda') or 'cpu'")
 
 
 class _Elsewhere:
-    """A parameter on a GPU, as far as fit() looks."""
+    """A parameter on a device of another kind, as far as fit() looks."""
 
-    device = torch.device("cuda:0")
+    device = torch.device("xpu:0")
     is_meta = False
 
 

@@ -172,15 +172,15 @@ def test_a_model_is_saved_whole_between_steps():
 
 
 def test_flushing_of_denormals_is_a_switch_that_is_seen():
-    from tidepool_torch.base.switches import switches
-    before = switches()
+    from tidepool_torch.base import switches
+    before = switches.of_host()
     if not torch.set_flush_denormal(True):
         pytest.skip("this processor does not flush denormals")
     try:
-        assert switches() != before
+        assert switches.of_host() != before
     finally:
         torch.set_flush_denormal(False)
-    assert switches() == before
+    assert switches.of_host() == before
 
 
 def bank_of(step_of, rows):

@@ -55,6 +55,7 @@ forbid_waits = _native.forbid_waits
 host_access, stats, now = _native.host_access, _native.stats, _native.now
 empty_cache, reset_peak, synchronize = _native.empty_cache, _native.reset_peak, _native.synchronize
 
+TOTAL = 1 << 36
 DEVICE = torch.device("sim", 0)
 
 
@@ -87,6 +88,9 @@ def _module():
     module.memory_reserved = lambda device=None: stats()["reserved"]
     module.max_memory_reserved = lambda device=None: stats()["peak_reserved"]
     module.reset_peak_memory_stats = lambda device=None: reset_peak()
+    module.mem_get_info = lambda device=None: (TOTAL - stats()["reserved"], TOTAL)
+    module.memory_stats = lambda device=None: {"num_alloc_retries": stats()["retries"],
+                                               "num_ooms": stats()["ooms"]}
     module.manual_seed = module.manual_seed_all = _native.seed
     module.get_rng_state = _random_state
     module.set_rng_state = _set_random_state

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import gc
 
+import sim_setup  # noqa: F401  pylint: disable=unused-import
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -241,8 +242,8 @@ def inside(case, share, policy="lazy", seed=1, raise_races=True, before_step=lam
     base = simgpu.stats()["allocated"]
     model, optimizer = case.make()
     simgpu.rates(RATES[0], link, RATES[2])
-    budget = tidepool.fit(model, optimizer, peak=int(expected.peak * share), report=False,
-                          machine=machine(link), **{**PLANNING, **options})
+    budget = tidepool.fit(model, optimizer, peak=int(expected.peak * share),
+                          **{"report": False, "machine": machine(link), **PLANNING, **options})
     ran = Ran([], {})
     losses = []
     with contextlib.closing(budget):

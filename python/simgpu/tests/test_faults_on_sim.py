@@ -21,7 +21,7 @@ POLICIES = ("eager", "lazy", "last", "random")
 # (case, share of what it takes, options of fit())
 SWAPS = Case(steps=6), 0.6, {"allow": ("swap",)}
 RERUNS = Case(optimizer="sgd", rows=16, steps=6), 0.6, {"allow": ("recompute",)}
-BOTH = Case(optimizer="sgd", rows=16, steps=6), 0.4, {"link": 1e8}
+BOTH = Case(optimizer="sgd", rows=16, steps=6), 0.45, {"link": 1e8}
 
 
 class Stopped(Exception):

@@ -18,6 +18,9 @@ Tensor = torch.Tensor
 # The storage of a tensor, as bytes.
 storage_of = Tensor.untyped_storage if hasattr(Tensor, "untyped_storage") else Tensor._storage
 
+# What an allocator raises that has no room; a class of the kind that nothing raises where there is none.
+OUT_OF_MEMORY = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
+
 # Types whose tensors are no more than bytes and geometry.
 PLAIN = tuple({Tensor, torch.nn.Parameter, getattr(torch.nn, "Buffer", Tensor)})
 
@@ -159,6 +162,6 @@ def _behind(owner, name, hook):
     return _Removable(lambda: owner.__dict__.pop(name, None))
 
 
-__all__ = ["PLAIN", "StorageWeakRef", "asked_to_grow", "bytes_of_tensor", "hooks_on_saved_tensors",
+__all__ = ["OUT_OF_MEMORY", "PLAIN", "StorageWeakRef", "asked_to_grow", "bytes_of_tensor", "hooks_on_saved_tensors",
            "living", "may_move", "modes_of_this_thread", "on_load_state_dict", "on_optimizer_step", "on_state_dict",
            "storage_of"]

@@ -5,13 +5,14 @@ only what takes bytes out of storages (swapping, resizing) follows addresses too
 """
 
 import contextlib
+import copyreg
 import ctypes
 import time
 import zlib
 
 import torch
 
-from . import cuda, memory
+from . import cuda, memory, switches
 
 
 class _ThreadTime:
@@ -51,6 +52,30 @@ class HostDevice:
     time_of_op = _ThreadTime
     time_of_step = _WallTime
     alignment = 4096  # of offsets in host memory
+    prepare = staticmethod(memory.give_back_at_once)
+    available = None  # whoever asks looks at the limits of the process
+
+    def in_holes(self, budget):
+        """Returns bytes of a budget that its allocator may keep between blocks."""
+        return 0
+
+    def holes(self):
+        """Returns how many it kept at most, since its counts began."""
+        return 0
+
+    def retries(self):
+        """Returns how often it had no room and let go of what it kept, in all."""
+        return 0
+
+    def capped(self, most):
+        """Enters a block in which the allocator refuses more than so many bytes, where it can."""
+        return contextlib.nullcontext()
+
+    switches = staticmethod(switches.of_host)
+
+    def repeats(self, op):
+        """Says whether a second run of an op on the same values has the same bits."""
+        return True
 
     def has(self, tensor_or_storage):
         """Says whether it is here."""
@@ -112,6 +137,7 @@ class HostDevice:
 
 
 HOST = HostDevice()
+copyreg.pickle(HostDevice, lambda one: (at, (one.device,)))
 _MAKERS = {"cuda": cuda.make}
 _made = {HOST.device: HOST}
 
@@ -131,6 +157,7 @@ def at(device):
     found = _made.get(device)
     if found is None:
         found = _made[device] = _MAKERS[device.type](device)
+        copyreg.pickle(type(found), lambda one: (at, (one.device,)))
     return found
 
 

@@ -3,33 +3,45 @@ this torch has.
 
 A  torch 2.12 and newer (swapping.py): the bytes are swapped out below the storage; several places,
    reruns, an error by name for whoever touches what is away
-B  torch 1.13 to 2.11 (resizing.py): the storage is resized; it swaps only, and views are uses
+C  torch 2.7 to 2.11: the same by a small library, which is built for that torch (storage_swap.py): for
+   GPUs, and wherever it is built already
+B  torch 1.13 to 2.11 (resizing.py), on the CPU: the storage is resized; it swaps only, and views are
+   uses
 
-TIDEPOOL_FORM=A or B asks for one, for tests and to find faults.
+TIDEPOOL_FORM=A, B or C asks for one, for tests and to find faults.
 """
 
 import functools
 import os
 
-from . import resizing, running_ops, swapping
+import torch
+
+from . import resizing, running_ops, storage_swap, swapping
 from .compat import StorageWeakRef, living, may_move, storage_of
 from .resizing import NotMovable
-from .swapping import alias, take_bytes
+from .swapping import alias, swap, take_bytes
 
-FORMS = {"A": swapping, "B": resizing}
+FORMS = {"A": swapping, "B": resizing, "C": swapping}
+_WHY_NOT = {"A": swapping.why_not, "B": resizing.why_not, "C": swapping.why_not_by_ours}
 ASKED = os.environ.get("TIDEPOOL_FORM")
 
 
 def _choose():
-    """(form, why not): the first that works; where none does, A's reason, the one to act upon."""
+    """(form, why not): the first that works; where none does, the reason to act upon."""
     if ASKED is not None:
         if ASKED not in FORMS:
-            return "A", f"TIDEPOOL_FORM={ASKED}: A or B, or unset"
-        return ASKED, FORMS[ASKED].why_not()
-    reason = swapping.why_not()
-    if reason is None or resizing.why_not() is not None:
-        return "A", reason
-    return "B", None
+            return "A", f"TIDEPOOL_FORM={ASKED}: A, B or C, or unset"
+        return ASKED, _WHY_NOT[ASKED]()
+    reason = _WHY_NOT["A"]()
+    if reason is None:
+        return "A", None
+    has_gpu = torch.cuda.is_available()
+    if has_gpu or storage_swap.at_hand():
+        of_ours = _WHY_NOT["C"]()
+        if of_ours is None:
+            return "C", None
+        reason = f"{reason}; {of_ours}" if has_gpu else reason
+    return ("B", None) if _WHY_NOT["B"]() is None else ("A", reason)
 
 
 FORM, _reason = _choose()
@@ -68,4 +80,4 @@ def lacks():
 
 __all__ = ["FORM", "NotMovable", "StorageWeakRef", "SWAPS_ONLY", "VIEWS_ARE_USES", "alias",
            "bring_back", "has_bytes", "lacks", "living", "may_move", "nbytes", "set_away",
-           "set_bytes", "storage_of", "take_bytes", "why_not"]
+           "set_bytes", "storage_of", "swap", "take_bytes", "why_not"]

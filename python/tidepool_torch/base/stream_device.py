@@ -10,7 +10,12 @@ import zlib
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from . import switches, unrepeatable
+
 _EMPTY_PAIRS = 100
+
+# What "auto" leaves free, as a share.
+_RESERVE = 0.05
 
 
 class _AllocatorCounts:
@@ -73,12 +78,14 @@ def _bytes_of(storage):
 
 class StreamDevice:
     """`rounding`: blocks of its allocator are multiples of it. pin(address, size) lets the device copy
-    from and to memory of the host beside other work, unpin(address) ends that."""
+    from and to memory of the host beside other work, unpin(address) ends that. in_holes(budget) are bytes
+    that the allocator may keep between blocks."""
 
     has_streams = True
 
-    def __init__(self, device, rounding, pin, unpin):
+    def __init__(self, device, rounding, pin, unpin, in_holes=lambda budget: 0):
         self.device = device
+        self.in_holes = in_holes
         self.rounding = self.alignment = rounding
         self.pin, self.unpin = pin, unpin
         self.module = torch.get_device_module(device)
@@ -91,6 +98,46 @@ class StreamDevice:
 
     def has(self, tensor_or_storage):
         return tensor_or_storage.device == self.device
+
+    # ---- what the allocator may take
+
+    def prepare(self):
+        """Called before the first budget. TidepoolError where this allocator cannot be served."""
+
+    def available(self):
+        """Bytes that a training may still take."""
+        free, _ = self.module.mem_get_info(self.device)
+        kept = self.module.memory_reserved(self.device) - self.module.memory_allocated(self.device)
+        return int((free + kept) * (1 - _RESERVE))
+
+    def holes(self):
+        if not self._has_cap:
+            return 0
+        return (self.module.max_memory_reserved(self.device)
+                - self.module.max_memory_allocated(self.device))
+
+    def retries(self):
+        stats = getattr(self.module, "memory_stats", lambda device: {})(self.device)
+        return stats.get("num_alloc_retries", 0) + stats.get("num_ooms", 0)
+
+    @property
+    def _has_cap(self):
+        return hasattr(self.module, "set_per_process_memory_fraction")
+
+    @contextlib.contextmanager
+    def capped(self, most):
+        if most is None or not self._has_cap:
+            yield
+            return
+        set_share = self.module.set_per_process_memory_fraction
+        all_of_it = self.module.mem_get_info(self.device)[1]
+        get_share = getattr(self.module, "get_per_process_memory_fraction", lambda device: 1.0)
+        before = get_share(self.device)
+        set_share(min(before, most / all_of_it), self.device)
+        try:
+            yield
+        finally:
+            set_share(before, self.device)
 
     # ---- bytes
 
@@ -155,6 +202,12 @@ class StreamDevice:
 
     def set_random_state(self, state):
         self.module.set_rng_state(state, self.device)
+
+    switches = staticmethod(switches.of_accelerators)
+
+    def repeats(self, op):
+        return not unrepeatable.may_differ(op, torch.are_deterministic_algorithms_enabled(),
+                                           torch.backends.cudnn.benchmark)
 
     def without_autocast(self):
         return torch.autocast(self.device.type, enabled=False)

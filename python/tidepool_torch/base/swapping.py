@@ -1,13 +1,38 @@
 """Storages that give their bytes away while every tensor over them stays alive.
 
-Form A of the specification: torch 2.12 and newer. The functions behind it are private to torch, so
-each is looked for and tried at import, and nothing is assumed of a version's number.
+Forms A and C of the specification: by functions that torch 2.12 has, which are private to it, or by our
+own for torch 2.7 to 2.11 (storage_swap.py). Each is looked for and tried at import, and nothing is
+assumed of a version's number.
 """
 
 import torch
 
-from . import device
+from . import device, storage_swap
 from .compat import storage_of
+
+
+class _Torch:
+    """What torch has."""
+
+    @staticmethod
+    def swap(storage, other):
+        storage._swap_data_ptr_(other)
+
+    @staticmethod
+    def say_away(storage, text):
+        torch._C._set_storage_data_ptr_access_error_msg(storage._cdata, text)
+
+    @staticmethod
+    def say_here(storage):
+        torch._C._clear_storage_data_ptr_access_error_msg(storage._cdata)
+
+
+_by = [_Torch]
+
+
+def swap(storage, other):
+    """Each has the other's bytes then."""
+    _by[0].swap(storage, other)
 
 
 def nbytes(storage):
@@ -36,24 +61,24 @@ def set_away(storage, message):
     the data gets `message` as a RuntimeError. What the storage owned goes, unless it was taken."""
     empty = _over(0, storage)
     # Marked before the swap, which takes the mark along: no other thread finds address 0 without it.
-    torch._C._set_storage_data_ptr_access_error_msg(empty._cdata, message)
-    storage._swap_data_ptr_(empty)
-    torch._C._set_storage_data_ptr_access_error_msg(storage._cdata, message)
+    _by[0].say_away(empty, message)
+    _by[0].swap(storage, empty)
+    _by[0].say_away(storage, message)
 
 
 def set_bytes(storage, source, was_away):
     """Gives the storage what `source` has: its bytes, or a look at somebody else's."""
-    storage._swap_data_ptr_(source)
+    _by[0].swap(storage, source)
     if was_away:
         # Behind the swap: another thread finds the message or the bytes.
-        torch._C._clear_storage_data_ptr_access_error_msg(storage._cdata)
+        _by[0].say_here(storage)
 
 
 def take_bytes(storage):
     """Takes the bytes out of a storage, which goes on to look at them: the storage that owns them
     now is returned."""
     taken = alias(storage)
-    storage._swap_data_ptr_(taken)
+    _by[0].swap(storage, taken)
     return taken
 
 
@@ -65,7 +90,7 @@ def bring_back(storage, size, fill):
 
 
 def why_not():
-    """None where this torch has what is needed, else the reason in words."""
+    """None where this torch has what form A needs, else the reason in words."""
     for owner, name in (
         (torch.UntypedStorage, "_swap_data_ptr_"),
         (torch._C, "_construct_storage_from_data_pointer"),
@@ -74,6 +99,22 @@ def why_not():
     ):
         if not hasattr(owner, name):
             return f"torch {torch.__version__} has no {name}: torch 2.12 or newer is needed"
+    _by[0] = _Torch
+    return _tried()
+
+
+def why_not_by_ours():
+    """The same of form C."""
+    if not hasattr(torch._C, "_construct_storage_from_data_pointer"):
+        return f"torch {torch.__version__} is too old for storages that swap: 2.7 or newer is needed"
+    reason = storage_swap.find()
+    if reason is not None:
+        return reason
+    _by[0] = storage_swap
+    return _tried()
+
+
+def _tried():
     probe = torch.arange(4.0)
     storage = storage_of(probe)
     taken = take_bytes(storage)
@@ -87,4 +128,3 @@ def why_not():
     if probe.tolist() != [0.0, 1.0, 2.0, 3.0]:
         return f"torch {torch.__version__} does not give a storage its bytes back"
     return None
-

@@ -93,7 +93,8 @@ def _place_of(error):
 
 def later_step(model, optimizers, step):
     try:
-        return record_ahead(model, optimizers, step, measured_costs())[1]
+        costs = measured_costs(Trained(model, optimizers, ()).device)
+        return record_ahead(model, optimizers, step, costs)[1]
     except CannotPlanAhead as error:
         raise CannotPlanAhead(f"{error}. Next: give plan() a step that does not do this, or "
                               "plan(..., run=True), which runs the step three times") from None
@@ -202,10 +203,9 @@ class _FakeRecorder(Recorder):
             isinstance(tensor, FakeTensor) and tensor.layout == torch.strided
             and not tensor.is_quantized and not tensor.is_conj() and not tensor.is_neg())
 
-    @staticmethod
-    def _switches_now():
+    def _switches_now(self):
         with unset_fake_temporarily():
-            return Recorder._switches_now()
+            return super()._switches_now()
 
     def _births(self, func, out, tensors):
         made = super()._births(func, out, tensors)

@@ -1,12 +1,12 @@
 """What an op takes that is not run: time by bytes and flops, workspace by kind."""
 
 import math
-import time
 
 import torch
 from torch.utils.flop_counter import flop_registry
 
 from ..base import calls
+from ..base.device import HOST
 
 _PROBE = 1 << 20  # bytes
 _CALL = 5_000  # ns, of any op
@@ -88,22 +88,23 @@ def _flops(func, args, kwargs, out):
         return 0  # a form that the registry does not know
 
 
-def measured_costs():
-    """Those of this machine, by three ops on a MiB at most."""
+def measured_costs(where=HOST):
+    """Those of a device, by three ops on a MiB at most."""
     side = int((_PROBE / 4) ** 0.5)
-    a = torch.ones(side, side)
-    flops = 2.0 * side**3 / _best(lambda: torch.mm(a, a))
-    image, weight = torch.ones(4, 32, 32, 32), torch.ones(32, 32, 3, 3)
+    a = torch.ones(side, side, device=where.device)
+    flops = 2.0 * side**3 / _best(where, lambda: torch.mm(a, a))
+    image = torch.ones(4, 32, 32, 32, device=where.device)
+    weight = torch.ones(32, 32, 3, 3, device=where.device)
     convolved = 2.0 * image.numel() * weight[0].numel()
     of_convolutions = convolved / _best(
-        lambda: torch.nn.functional.conv2d(image, weight, padding=1))
-    return Costs(flops, 2.0 * _PROBE / _best(lambda: a + 1.0), of_convolutions)
+        where, lambda: torch.nn.functional.conv2d(image, weight, padding=1))
+    return Costs(flops, 2.0 * _PROBE / _best(where, lambda: a + 1.0), of_convolutions)
 
 
-def _best(call, times=5):
+def _best(where, call, times=5):
     best = float("inf")
     for _ in range(times):
-        start = time.perf_counter()
+        timer = where.time_of_step()
         call()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, float(timer.stop()))
     return best

@@ -11,7 +11,6 @@ import torch
 
 from ..base import advice, calls, refusals
 from ..base.primitives import VIEWS_ARE_USES, StorageWeakRef, living, may_move, nbytes, storage_of
-from ..base.switches import switches
 
 READ, WRITE, UPDATE = "read", "write", "update"
 
@@ -84,6 +83,7 @@ class Recording:
         self.scratch = 0  # that threads of others take beside the ops
         self.held = 0  # by the script, behind the step, which no op of it has seen
         self.inexact = 0  # bytes by which what an op takes may be more when it is measured again
+        self.update = None  # the first op of the optimizer's that changes what is trained
         self.switched = False  # a switch of the process was turned within the step
 
     def compute_time(self):
@@ -131,7 +131,7 @@ class Recorder:
         self.recording.inexact = self._inexact()
         self._is_away = is_away
         self._without_holes = where.counts.without_holes()  # until the last call was measured
-        self._switches = switches()
+        self._switches = self._switches_now()
         self._others = None  # what is to be said of somebody's hooks
         self._known = {}  # _cdata -> StorageRecord of a living storage
         self._gradients = gradients
@@ -170,6 +170,7 @@ class Recorder:
                          for i in made)
             workspace = max(0, most - blocks)
             again = (func._schema.name not in _RUN_ONCE and calls.is_trusted(func)
+                     and self.recording.device.repeats(func._schema.name)
                      and not _takes_generator(args, kwargs)
                      and all(self._is_plain(t) for t in tensors + calls.tensors_out(out)))
             op = OpRecord(func, self._modes(inputs, made, changed), inputs, made,
@@ -186,11 +187,13 @@ class Recorder:
     def _inexact(self):
         return self.recording.device.counts.inexact
 
+    def _switches_now(self):
+        return self.recording.device.switches()
+
     def _is_elsewhere(self, storage):
         return not self.recording.device.has(storage)
 
     _is_plain = staticmethod(calls.is_plain)
-    _switches_now = staticmethod(switches)
 
     def _measured(self, func, args, kwargs, tensors):
         """Runs the call: (result, what int() makes nanoseconds of behind the step, most bytes that it
@@ -231,9 +234,16 @@ class Recorder:
         """An optimizer's first op behind a backward pass: behind the step they may be gone."""
         if torch.is_grad_enabled():
             self._unnamed = True
-        elif self._unnamed and any(self.recording.storages[i].persistent for i in changed):
+        elif self._unnamed and any(self._is_state(self.recording.storages[i]) for i in changed):
             self._unnamed = False
             self._name_gradients()
+            if self.recording.update is None:
+                self.recording.update = len(self.recording.ops)
+
+    @staticmethod
+    def _is_state(storage):
+        """Of the model or an optimizer, which counts steps on the host."""
+        return storage.persistent or (storage.elsewhere and storage.born < 0)
 
     def _name_gradients(self):
         for name, storage in self._gradients():

@@ -103,7 +103,7 @@ class Trained:
             if not device.serves(tensor.device):
                 to_cpu = "to_empty(device=" if tensor.is_meta else "to("
                 raise TidepoolError(f"{name} is on {tensor.device}, where this version does not "
-                                    f"train. Next: model.{to_cpu}'cpu') or 'cuda'")
+                                    f"train. Next: model.{to_cpu}'cuda') or 'cpu'")
             if not is_served(self.model, tensor):
                 raise TidepoolError(
                     f"{name} is a DTensor that fully_shard() did not make over all ranks: tensor "

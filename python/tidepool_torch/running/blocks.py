@@ -167,7 +167,7 @@ class Blocks:
             p = self.points_at.get(t)
             if p is None or t not in self.mine:
                 return 0
-            storage._swap_data_ptr_(self.block[p])  # the block looks at the same bytes now
+            primitives.swap(storage, self.block[p])  # the block looks at the same bytes now
             self.looked_at[p] = storage
             self.stay.add(t)
             self.mine.discard(t)
@@ -211,7 +211,7 @@ class Blocks:
             if storage is not None and self.is_last_of(p):
                 # PyTorch holds it longer than it uses it: the bytes are the storage's own again.
                 self.copies.settle(p)
-                storage._swap_data_ptr_(block)
+                primitives.swap(storage, block)
                 self.mine.discard(t)
                 return
             if storage is not None:

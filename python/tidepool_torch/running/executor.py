@@ -63,6 +63,7 @@ class Executor:
         self.position = 0
         self._next = 0
         self._unfinished = None
+        self.op_runs = False  # whether the op of a call was begun
         self._stays = 0  # bytes that stay since others look at them
 
     def _make_copies(self):
@@ -132,6 +133,7 @@ class Executor:
 
     def run(self, func, args, kwargs):
         """One call of PyTorch's. Diverged, with nothing of the call done, where it is another."""
+        self.op_runs = False
         if self.growth.spare < self._stays:
             raise self.growth.outgrown(func, self._stays)
         expected, action = self.calls[self.position]
@@ -153,6 +155,7 @@ class Executor:
                 raise Diverged(func, "another tensor")
             self._check_written(func, args, kwargs)
         self.position += 1
+        self.op_runs = True
         out = func(*args, **kwargs)
         self.growth.look_at(self.position - 1, out, args, kwargs)
         return out
@@ -213,6 +216,7 @@ class Executor:
             self.look(func)
         if action.kept:
             self._keep(action, func, args, kwargs)
+        self.op_runs = True
         out = func(*args, **kwargs)
         self.position += 1
         for t, p in action.updates:

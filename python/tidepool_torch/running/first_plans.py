@@ -33,7 +33,8 @@ class FirstPlans:
     def plan(self, step):
         trained = self._storages.trained
         try:
-            first, later = record_ahead(trained.model, trained.optimizers, step, measured_costs())
+            first, later = record_ahead(trained.model, trained.optimizers, step,
+                                        measured_costs(trained.device))
         except CannotPlanAhead as error:
             self._say(f"no plan ahead of time: {error}. Steps run reactively until one was recorded")
             return
@@ -95,7 +96,7 @@ class FirstPlans:
             planning = dataclasses.replace(
                 planning, time_limit=min(planning.time_limit, _TIME_FOR_ONE_STEP))
         name = type(self._storages.trained.model).__name__
-        peak = self._runner.peak
+        peak = self._runner.limit.for_blocks
         margin = min(_MARGIN, int(peak * _MARGIN_SHARE))
         try:
             program = program_of(fake, name, options.min_bytes, planning.recompute, options.home)

@@ -22,10 +22,14 @@ def land(executor, away):
     return landing.land(executor, away)
 
 
-def why_not(options, ranks):
-    """What is asked of this form that it does not do, or None."""
+def why_not(where, options, ranks):
+    """What is asked of this form that it does not do, or None; `where` is the device."""
     if not SWAPS_ONLY:
         return None
+    if where.has_streams:
+        return (f"the model is on {where.device}, where this torch cannot serve it: a tensor that is "
+                "away would end the process. Next: torch 2.12 or newer, or a C++ compiler (g++), with "
+                "which torch 2.7 to 2.11 are served, and no TIDEPOOL_FORM")
     if not options.swap:
         return ("allow=('recompute',): this torch moves tensors by resizing their storages, which "
                 "serves copies only. Next: allow=('swap',), or torch 2.12 or newer")

@@ -8,15 +8,41 @@ _NOISE = 128
 
 
 class Limit:
-    """`size` are bytes of the training at once; None: all that it likes, until the budget is known.
-    `base` are live bytes of the process that are not of the training, of which its kernels have taken
-    `kept_by_kernels` for good since they were counted; `counts` are the device's."""
+    """`size` are bytes of the training at once on the device `where`; None: all that it likes, until
+    the budget is known. `base` are live bytes of the process that are not of the training, of which its
+    kernels have taken `kept_by_kernels` for good since they were counted."""
 
-    def __init__(self, size, base, counts):
+    def __init__(self, where, size, base):
+        self._where = where
         self.size = size
         self.base = base
-        self.counts = counts
+        self.counts = where.counts
         self.kept_by_kernels = 0
+        self._most_in_holes = 0
+
+    @property
+    def for_holes(self):
+        """Bytes of the budget that no block gets: the allocator keeps some between blocks."""
+        return max(self._most_in_holes, self._where.in_holes(self.size))
+
+    @property
+    def for_blocks(self):
+        """What a plan has of the budget."""
+        return self.size - self.for_holes
+
+    def take_share(self, size):
+        """So many bytes for blocks are the budget."""
+        self.size = size + self._where.in_holes(size)
+
+    def note_holes(self, size):
+        """The allocator kept so many between blocks; whether a plan has to leave more room for that."""
+        is_more = size > self.for_holes
+        self._most_in_holes = max(self._most_in_holes, size)
+        return is_more
+
+    def enforced(self):
+        """A block in which the device refuses what is above the budget, where it can."""
+        return self._where.capped(None if self.size is None else self.base + self.size)
 
     def taken(self):
         """Live bytes of the training."""
@@ -24,7 +50,7 @@ class Limit:
 
     def left(self):
         """Bytes of the budget that nothing takes."""
-        return self.size - self.taken()
+        return self.for_blocks - self.taken()
 
     def keep(self, size):
         """A kernel has taken so many bytes for good: they are no longer of the training."""
@@ -46,4 +72,4 @@ class Limit:
 
     def would_do(self):
         """A budget for what is on the device now."""
-        return self.taken() + SLACK
+        return self.taken() + self.for_holes + SLACK

@@ -9,7 +9,7 @@ import collections
 import torch
 
 from ..base import calls, primitives
-from ..base.compat import bytes_of_tensor
+from ..base.compat import OUT_OF_MEMORY, bytes_of_tensor
 from ..base.primitives import StorageWeakRef, storage_of
 from .away import OF_A_STEP
 from .limit import SLACK
@@ -73,7 +73,7 @@ class Reactive:
             if storage in self.away:
                 self._room(primitives.nbytes(storage), used)
                 name = self.away.name_of(storage)
-                self.away.back(storage)
+                self._with_room(used, self.away.back, storage)
                 self._touch(storage, name)
             else:
                 self._note_argument(storage)
@@ -122,9 +122,24 @@ class Reactive:
             self.away.back(storage)
 
     def _call(self, func, args, kwargs):
-        if self.recorder is not None:
-            return self.recorder.run(func, args, kwargs)
-        return func(*args, **kwargs)
+        def run():
+            if self.recorder is not None:
+                return self.recorder.run(func, args, kwargs)
+            return func(*args, **kwargs)
+
+        if calls.writes(func):
+            return run()  # one that fails may have done a part
+        return self._with_room({storage_of(t)._cdata for t in calls.tensors_in(args, kwargs)}, run)
+
+    def _with_room(self, used, work, *arguments):
+        """What work() returns. Where the device has no room all leaves but `used`, and it begins anew."""
+        try:
+            return work(*arguments)
+        except OUT_OF_MEMORY:
+            pass
+        while self._evict_one(used):
+            pass
+        return work(*arguments)
 
     def _note_argument(self, storage):
         """What was there before the step and is not the model's or the optimizer's stays: the batch,

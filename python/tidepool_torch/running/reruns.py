@@ -10,7 +10,6 @@ import torch
 from ..base import calls, device
 from ..base.errors import TidepoolError
 from ..base.primitives import may_move
-from ..base.switches import switches
 
 
 class Copies:
@@ -120,7 +119,7 @@ class KeptCall:
         self.random_state = where.random_state() if op.random else None
         # Some ops make less where no gradients are asked for, as in backward.
         self._gradients = torch.is_grad_enabled()
-        self._switches = switches()
+        self._switches = where.switches()
 
     def by_reference(self):
         """`_cdata` of the storages of which it has no copy."""
@@ -144,7 +143,7 @@ class KeptCall:
 
     def run(self, block_of):
         """Runs it over block_of(tensor); the new storages of its result, in order."""
-        if switches() != self._switches:
+        if self._device.switches() != self._switches:
             raise TidepoolError(
                 f"{self.func} is to run again, but a switch of PyTorch's (default dtype, threads, "
                 "precision, oneDNN, deterministic algorithms, denormals) was turned since its first run. Next: turn it outside "

@@ -107,6 +107,11 @@ class StepSchedule:
                 return index
         return len(self.program.recording.ops)
 
+    def is_before_update(self, position):
+        """Whether all of a step but what the optimizer does lies before a call."""
+        update = self.program.recording.update
+        return update is not None and self.op_at(position) == update
+
     def next_use(self, tensor, i):
         """The recorded op that uses a tensor next, from instruction i on or in the next step; None
         where none does."""

@@ -66,6 +66,7 @@ class StepRunner:
         self.first = None  # FirstPlans, where there are some
         self.key = None  # of the step, once its first op was seen
         self.has_grown = False  # a step whose ops were not looked at took too much
+        self._refused = self.trained.device.retries()
         self._partial = 0  # recorded steps that were not whole
         self.thread = None  # whose step it is
         self.reading = Reading()
@@ -96,7 +97,7 @@ class StepRunner:
             _steps.begin(self)
             try:
                 self._begin()
-                with self._gate:
+                with self._gate, self.limit.enforced():
                     try:
                         with contextlib.nullcontext() if self._is_unseen else self._mode:
                             yield
@@ -194,6 +195,7 @@ class StepRunner:
         self.outgrown += by_what_it_took
 
     def count_planned(self, planned):
+        self._look_at_allocator()
         planned.steps += 1
         planned.times.add(self._timer.stop())
         if not self.trained.device.has_streams:
@@ -205,6 +207,14 @@ class StepRunner:
             self.say(f"step {planned.first_step} took {known[0] * 1e3:.0f} ms "
                       f"(predicted {planned.prediction.seconds * 1e3:.0f})", once=planned)
 
+    def _look_at_allocator(self):
+        """What it had to do for want of room."""
+        refused = self.trained.device.retries()
+        if refused > self._refused:
+            self.say(f"step {self.steps}: the allocator found no room {counted(refused - self._refused, 'time')} "
+                     "and let go of what it kept, which waits for the device; a convolution may have used "
+                     "another algorithm. Next: a larger budget", once="refused")
+        self._refused = refused
     # ---- calls
 
     def check_thread(self):
@@ -245,7 +255,7 @@ class StepRunner:
             if program is not None and (self._wish.is_least or self.plans.is_to_wait()):
                 self._plan(program)
             elif program is not None:
-                self.plans.make_beside(self.key, program, self.peak)
+                self.plans.make_beside(self.key, program, self.limit.for_blocks)
         except (BudgetInfeasible, HostTierFull) as error:
             self._go_on_without(self.key, error)
 
@@ -280,7 +290,8 @@ class StepRunner:
                 and self.plans.had_one(self.key)):
             recording.held = self.limit.worth_a_word(
                 self.limit.taken() - self.known_behind(recording))
-        most = max(self.peak, recording.peak()) if self._wish.is_least else self.peak
+        most = self.limit.for_blocks
+        most = max(most, recording.peak()) if self._wish.is_least else most
         with self._books():
             return self.plans.program_of(self.key, recording, most, self.limit.left())
 
@@ -288,17 +299,17 @@ class StepRunner:
         """A budget that is a share is known in bytes with the first step that is."""
         if self.peak is None:
             # The least is found behind it, by planning.
-            self.limit.size = int(recording.peak() * (self._wish.share or 1))
+            self.limit.take_share(int(recording.peak() * (self._wish.share or 1)))
 
     def make_plan(self, key, program, spare=0, **more):
         """A Planned that leaves `spare` bytes of the budget; where that is the least, of all plans
         that are ready, it is known then. BudgetInfeasible, HostTierFull."""
-        size = None if self._wish.is_least else self.peak - spare
+        size = None if self._wish.is_least else self.limit.for_blocks - spare
         with self._books():
             planned = self.plans.make(key, program, size, **more)
         if size is not None:
             return planned
-        self.limit.size = max(p.peak for p in self.plans.ready) + spare
+        self.limit.take_share(max(p.peak for p in self.plans.ready) + spare)
         return planned
 
     def say_what_is_unlimited(self):

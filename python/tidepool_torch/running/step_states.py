@@ -6,6 +6,7 @@ a recorder that has all of the step or None, and abort() where the step ends wit
 """
 
 from ..base import calls, primitives, refusals
+from ..base.compat import OUT_OF_MEMORY
 from ..base.errors import in_words
 from ..base.primitives import SWAPS_ONLY, VIEWS_ARE_USES
 from .executor import DivergedBehind
@@ -99,6 +100,8 @@ class Planned:
         self._executor = planned.executor
         runner.storages.take_in(planned, storages)
         runner.plans.runs(planned)
+        if planned.steps == 0:
+            runner.limit.counts.begin()
         self._executor.look = self._look_at_highest
         self._executor.begin(storages)
         # Where a read of what is away ends the process, no call goes by unseen.
@@ -112,6 +115,11 @@ class Planned:
             return error.out
         except Diverged as error:
             return self._leave(error).run(func, args, kwargs)
+        except OUT_OF_MEMORY:
+            if self._executor.op_runs and calls.writes(func):
+                raise  # it may have done a part
+            why = Outgrown(func, "the device has no room for it inside the budget")
+            return self._leave(why).run(func, args, kwargs)
 
     def end(self):
         try:
@@ -120,7 +128,8 @@ class Planned:
             return self._leave(error).end()
         self.planned.diverged = 0
         self._runner.count_planned(self.planned)
-        self._look_behind()
+        if not self._has_more_holes():
+            self._look_behind()
         return None
 
     def abort(self):
@@ -137,10 +146,13 @@ class Planned:
         """Returns the state in which the step goes on."""
         runner, planned = self._runner, self.planned
         runner.storages.current = None
-        runner.note_divergence(isinstance(error, Outgrown))
-        at = self._executor.schedule.op_at(self._executor.position)
-        runner.say(f"step {runner.steps} differs from the plan at op {at} {error}; running reactively",
-                   once=str(error))
+        schedule, position = self._executor.schedule, self._executor.position
+        # A scaler of gradients that finds some not finite asks for none: that is no other kind of step.
+        skips_update = not isinstance(error, Outgrown) and schedule.is_before_update(position)
+        if not skips_update:
+            runner.note_divergence(isinstance(error, Outgrown))
+            runner.say(f"step {runner.steps} differs from the plan at op {schedule.op_at(position)} {error}; "
+                       "running reactively", once=str(error))
         try:
             landed = land(self._executor, runner.away)
         except Exception as lost:
@@ -155,7 +167,7 @@ class Planned:
             runner.first.end(planned.key)
         elif error.for_good:
             runner.plans.is_over(planned)
-        else:
+        elif not skips_update:
             runner.plans.was_left(planned)
         return state
 
@@ -170,6 +182,22 @@ class Planned:
         if over > 0:
             raise Held(func, f"{in_words(over)} more than the budget would be live here; "
                              f"{self._largest()}")
+
+    def _has_more_holes(self):
+        """Behind the first step of a plan: whether the allocator keeps more between blocks than the plan
+        leaves. Then steps are planned anew."""
+        runner, planned = self._runner, self.planned
+        if planned.ahead or planned.steps != 1:
+            return False
+        holes = runner.trained.device.holes()
+        if not runner.limit.note_holes(holes):
+            return False
+        runner.storages.leave_plan()
+        if runner.plans.is_over(planned):
+            runner.say(f"the allocator keeps {in_words(holes)} between blocks: steps are planned anew for "
+                       "what is left")
+        runner.home()
+        return True
 
     def _look_behind(self):
         """What a script holds on to is in no plan that was made before: it is over then. Of ranks,

@@ -7,7 +7,6 @@ import weakref
 
 from ..base import library, primitives
 from ..base.errors import TidepoolError, told
-from ..base.memory import give_back_at_once
 from ..base.primitives import storage_of
 from ..recording.trained import Trained
 from ..running import exports, forms, onlookers
@@ -37,24 +36,26 @@ class Budget:
     def __init__(self, model, optimizers, options):
         self._ranks = Ranks(model)
         self._model = self._ranks.model(model)
-        peak = peak_of(options.peak)
         self._options = options
         if any(b._model is self._model and not b._closed for b in _made):
             raise TidepoolError("this model is in a budget already. Next: close() that one first")
-        give_back_at_once()
-        reason = primitives.why_not() or forms.why_not(options.planning, self._ranks)
-        if reason is not None:
-            raise TidepoolError(reason)
+        if primitives.why_not() is not None:
+            raise TidepoolError(primitives.why_not())
         library.library()  # where it is missing a user hears of it here
         self._trained = Trained(self._model, optimizers, options.keep)
         where = self._trained.device
+        reason = forms.why_not(where, options.planning, self._ranks)
+        if reason is not None:
+            raise TidepoolError(reason)
+        where.prepare()
+        peak = peak_of(options.peak, where.available)
         alignment = options.machine["alignment"] if options.machine else where.alignment
         self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host), alignment, where)
         self._away = Away(self._tier)
         self._storages = BetweenSteps(self._trained, self._away)
         self._beside = Beside(where, [s for _, _, s in self._trained.persistent()],
                               self._ranks.bucket_bytes())
-        self._limit = Limit(self._bytes_of(peak), self._beside.base, where.counts)
+        self._limit = Limit(where, self._bytes_of(peak), self._beside.base)
         self._reactive = self._ranks.reactive()(where, self._away, self._limit, options.min_bytes)
         say = self._say = _speaker(self._ranks.name(), options.report)
         self._known_plans = Plans(where, options, self._tier, type(self._model).__name__, say)

@@ -29,13 +29,13 @@ class Peak:
         return self.size is None and self.share is None
 
 
-def peak_of(peak):
-    """A Peak. ValueError."""
+def peak_of(peak, available=None):
+    """A Peak; available() are the bytes that "auto" is, None: allowed(). ValueError."""
     text = peak.strip() if isinstance(peak, str) else ""
     if text == "least":
         return Peak(text)
     if text == "auto":
-        return Peak(text, allowed())
+        return Peak(text, allowed() if available is None else available())
     if text.endswith("%"):
         try:
             share = float(text[:-1]) / 100

@@ -15,16 +15,31 @@ from ..base.wrappers import local
 
 @dataclasses.dataclass
 class Verdict:
-    """`differs` has names of tensors, and "step N" where step N returned something else."""
+    """`differs` has names of tensors, and "step N" where step N returned something else. `unrepeated` has
+    the same of two plain runs, on a device where those were compared too: where it is not empty, bits say
+    nothing, and the largest relative differences of parameters are compared, between the plain runs and
+    between plain and inside the budget."""
 
     steps: int
     planned_steps: int
     differs: list
+    unrepeated: list = dataclasses.field(default_factory=list)
+    plain_difference: float = 0.0
+    difference: float = 0.0
 
     def __bool__(self):
+        if self.unrepeated:
+            return self.difference <= _SPREAD * self.plain_difference
         return not self.differs
 
     def __str__(self):
+        if self.unrepeated:
+            verdict = "no more than that" if self else "more than that"
+            return (f"plain training does not repeat its own bits here (first difference: "
+                    f"{self.unrepeated[0]}; parameters by {self.plain_difference:.1e} at most after "
+                    f"{self.steps} steps); inside the budget they differ by {self.difference:.1e}, "
+                    f"{verdict}. Next: torch.use_deterministic_algorithms(True), where bits can be "
+                    "compared")
         if self.differs:
             return (f"{len(self.differs)} differ after {self.steps} steps: "
                     + ", ".join(self.differs[:8]))
@@ -34,9 +49,14 @@ class Verdict:
         return f"the same bits after {self.steps} steps, {self.planned_steps} of them planned"
 
 
+# So many times the difference of two plain runs is none of the budget's.
+_SPREAD = 2
+
+
 def verify(budget, trained, step, steps):
     if not steps >= 1:
         raise ValueError(f"steps={steps!r}: 1 or more")
+    unrepeated, plain_difference = [], 0.0
     with budget.resident():
         before = _Snapshot(trained)
         returned = [bits_of(step()) for _ in range(steps)]
@@ -45,6 +65,12 @@ def verify(budget, trained, step, steps):
             raise TidepoolError("verify(): step() changed nothing and returned no number, so there "
                                 "is nothing to compare. Next: a function that does all of a step")
         before.restore(trained)
+        if trained.device.has_streams:  # whose kernels may add in another order each time
+            again = [bits_of(step()) for _ in range(steps)]
+            unrepeated = (plainly.differences(_Snapshot(trained))
+                          + _steps_that_differ(returned, again))
+            plain_difference = plainly.largest_difference(trained)
+            before.restore(trained)
     planned = budget.report().planned_steps
     inside = []
     for _ in range(steps):
@@ -54,9 +80,13 @@ def verify(budget, trained, step, steps):
         del out
     planned = budget.report().planned_steps - planned
     with budget.resident():
-        differs = plainly.differences(_Snapshot(trained))
-    differs += [f"step {i + 1}" for i, (a, b) in enumerate(zip(returned, inside)) if a != b]
-    return Verdict(steps, planned, differs)
+        differs = plainly.differences(_Snapshot(trained)) + _steps_that_differ(returned, inside)
+        difference = plainly.largest_difference(trained) if unrepeated else 0.0
+    return Verdict(steps, planned, differs, unrepeated, plain_difference, difference)
+
+
+def _steps_that_differ(one, other):
+    return [f"step {i + 1}" for i, (a, b) in enumerate(zip(one, other)) if a != b]
 
 
 class _Snapshot:
@@ -107,6 +137,19 @@ class _Snapshot:
         if bits_of(self._random_states[0]) != bits_of(other._random_states[0]):
             found.append("the random state")
         return found
+
+
+    def largest_difference(self, trained):
+        """Of the model's parameters from what they were, relative to the largest value of each."""
+        largest = 0.0
+        for name, parameter in trained.model.named_parameters():
+            now = local(parameter).detach()
+            if name in self._bytes and now.is_floating_point():
+                was = torch.empty(0, dtype=now.dtype, device=now.device).set_(
+                    self._bytes[name], now.storage_offset(), now.size(), now.stride())
+                scale = was.double().abs().max().item() or 1.0
+                largest = max(largest, (now.double() - was.double()).abs().max().item() / scale)
+        return largest
 
 
 # ---- what there is

@@ -1,0 +1,111 @@
+"""Budgets as hard limits of the allocator on "sim", and what happens where it has no room."""
+
+import gc
+
+import pytest
+import torch
+
+import simgpu
+import tidepool_torch as tidepool
+from sim_training import PLANNING, SIM, Case, differences, inside, machine, plain
+from tidepool_torch.base import device
+
+WHERE = device.at(SIM)
+SHARE_IN_HOLES = 8
+
+
+@pytest.fixture
+def caps(monkeypatch):
+    """The device refuses what is above a cap, as CUDA's allocator does, and counts on holes."""
+    def set_share(share, where=None):
+        simgpu.cap(int(share * simgpu.TOTAL))
+
+    monkeypatch.setattr(torch.sim, "set_per_process_memory_fraction", set_share, raising=False)
+    monkeypatch.setattr(WHERE, "in_holes", lambda budget: budget // SHARE_IN_HOLES)
+    simgpu.segment(4096)
+    gc.collect()
+    simgpu.empty_cache()
+    yield
+    simgpu.segment(64 << 10)
+
+
+@pytest.mark.parametrize("policy", ["eager", "random"])
+@pytest.mark.parametrize("model", ["gpt", "resnet", "llama"])
+def test_reserved_bytes_never_exceed_the_budget(model, policy, caps):
+    case = Case(model, steps=7)
+    peak = plain(case).peak
+    gc.collect()
+    simgpu.empty_cache()
+    base = simgpu.stats()["allocated"]
+    reserved = []
+
+    def before_step(number, budget):
+        if number > 0:
+            reserved.append(simgpu.stats()["peak_reserved"] - base)
+        simgpu.empty_cache()
+
+    ran = inside(case, 0.7, policy, before_step=before_step)
+    assert differences(plain(case), ran) == []
+    assert simgpu.races() == []
+    assert ran.planned_steps > 0
+    assert ran.budget == int(peak * 0.7)
+    assert max(reserved) <= ran.budget + 2 * 4096  # what was live before lies on whole segments
+
+
+def test_holes_above_what_was_counted_on_are_planned_for(caps, monkeypatch, capfd):
+    case = Case(steps=8)
+    monkeypatch.setattr(WHERE, "in_holes", lambda budget: 0)
+    monkeypatch.setattr(WHERE, "capped", device.HOST.capped)
+    real, first = type(WHERE).holes, []
+
+    def holes(self):
+        first.append(real(self))
+        return 60_000 if len(first) == 1 else 0
+
+    monkeypatch.setattr(type(WHERE), "holes", holes)
+    ran = inside(case, 0.7, report=True)
+    assert "between blocks: steps are planned anew" in capfd.readouterr().err
+    assert differences(plain(case), ran) == []
+    assert ran.planned_steps >= 3
+
+
+@pytest.mark.parametrize("left", [3, 40, 90])
+def test_no_room_in_a_planned_step_leaves_the_plan(left, capfd):
+    case = Case(steps=7)
+
+    def before_step(number, budget):
+        if number == 4:
+            simgpu.fail_allocation(left)
+
+    ran = inside(case, 0.6, before_step=before_step, report=True)
+    assert differences(plain(case), ran) == []
+    assert ran.divergences == 1
+    assert "no room for it inside the budget" in capfd.readouterr().err
+
+
+def test_no_room_in_a_reactive_step_lets_go_of_the_rest():
+    case = Case(steps=4)
+
+    def before_step(number, budget):
+        if number == 0:
+            simgpu.fail_allocation(50)
+
+    ran = inside(case, 0.6, before_step=before_step)
+    assert differences(plain(case), ran) == []
+
+
+def test_auto_is_what_the_device_has_left():
+    assert 0.9 * simgpu.TOTAL < WHERE.available() < simgpu.TOTAL
+    model, optimizer = Case().make()
+    with tidepool.fit(model, optimizer, peak="auto", report=False, machine=machine(), **PLANNING) as budget:
+        assert budget.peak > 0.9 * simgpu.TOTAL
+
+
+def test_links_are_measured_by_the_device():
+    simgpu.rates(4e12, 2.5e10, 1000)
+    model, optimizer = Case().make()
+    with tidepool.fit(model, optimizer, peak="auto", report=False, **PLANNING) as budget:
+        budget._known_plans.know_machine(256 << 20)
+        measured = budget._known_plans._machine
+    for way in ("to_host", "to_device"):
+        assert measured[way]["bytes_per_second"] == pytest.approx(2.5e10, rel=0.05)
