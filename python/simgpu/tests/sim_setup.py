@@ -8,16 +8,8 @@ sys.path += [os.path.dirname(HERE), os.path.join(os.path.dirname(os.path.dirname
 
 import torch  # noqa: E402
 
-import simgpu  # noqa: E402
-from tidepool_torch.base import device  # noqa: E402
-from tidepool_torch.base.stream_device import StreamDevice  # noqa: E402
+import simgpu.served  # noqa: E402
 from tidepool_torch.running import pinned  # noqa: E402
-
-BLOCK = 512  # what blocks of "sim" are multiples of
-
-
-def _make(where):
-    return StreamDevice(where, BLOCK, simgpu.host_register, simgpu.host_unregister)
 
 
 def _host_looks(name, write):
@@ -31,7 +23,6 @@ def _host_looks(name, write):
     setattr(pinned.Region, name, noted)
 
 
-device.add_kind("sim", _make)
 _host_looks("write", True)
 _host_looks("read", False)
 torch.set_num_threads(1)

@@ -11,7 +11,7 @@ from sim_training import PLANNING, SIM, Case, differences, inside, machine, plai
 from tidepool_torch.base import device
 
 WHERE = device.at(SIM)
-SHARE_IN_HOLES = 8
+SHARE_IN_HOLES = 4  # tensors are a tenth of the budget, and segments do not grow
 
 
 @pytest.fixture
@@ -44,11 +44,11 @@ def test_reserved_bytes_never_exceed_the_budget(model, policy, caps):
             reserved.append(simgpu.stats()["peak_reserved"] - base)
         simgpu.empty_cache()
 
-    ran = inside(case, 0.7, policy, before_step=before_step)
+    ran = inside(case, 0.85, policy, before_step=before_step)
     assert differences(plain(case), ran) == []
     assert simgpu.races() == []
     assert ran.planned_steps > 0
-    assert ran.budget == int(peak * 0.7)
+    assert ran.budget == int(peak * 0.85)
     assert max(reserved) <= ran.budget + 2 * 4096  # what was live before lies on whole segments
 
 

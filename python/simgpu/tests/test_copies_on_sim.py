@@ -25,6 +25,7 @@ class Schedule:
 
     instructions = [OP, Instruction(True, 1, 0, "host"), Instruction(True, 2, "host", 1), OP]
     copy_waits = [[], [0], [1], [2]]
+    waits_for_last_step = [[], [], [], []]
 
 
 class Walk:
@@ -37,12 +38,12 @@ class Walk:
         self.blocks = {}
 
     def _copy(self, i, stream):
-        with WHERE.on(stream):
+        with self.copies.on(stream):
             if i == 1:
                 WHERE.out(self.blocks[0], self.region)
         if i == 2:
             self.blocks[1] = self.copies.fresh_for(SIZE, stream)
-            with WHERE.on(stream):
+            with self.copies.on(stream):
                 WHERE.back(self.blocks[1], self.region)
 
     def _finish(self, i):

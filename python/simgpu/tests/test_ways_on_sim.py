@@ -8,6 +8,7 @@ import torch
 
 import simgpu
 import tidepool_torch as tidepool
+from processes import in_process_of_its_own
 from sim_training import PLANNING, SIM, Case, Ran, differences, inside, machine, plain, state_of, values
 from tidepool_torch.base import device
 from tidepool_torch.running import native
@@ -130,26 +131,44 @@ def test_a_file_for_what_leaves(policy, tmp_path):
     assert ran.moved > 0
 
 
-@pytest.mark.parametrize("policy", ["lazy", "random"])
-def test_plans_ahead_of_time(policy):
+def _ahead(policy):
+    """Where no backward pass ran before: a copy of a process in which one did can run none."""
     case = Case()
+    simgpu.policy(policy, 3)
     model, optimizer = case.make()
     batches = case.batches(0)
-    peak = int(plain(case).peak * 0.8)
-    simgpu.policy(policy, 3)
+    peak = 1_300_000
     budget = tidepool.fit(model, optimizer, peak=peak, report=False,
                           step=lambda: case.step(model, optimizer, batches),
                           **{"machine": machine(), **PLANNING})
     with contextlib.closing(budget):
-        assert budget.plan is not None
+        is_planned = budget.plan is not None
         losses = []
         for number in range(case.steps):
             batches = case.batches(number)
             with budget.step():
                 losses += case.step(model, optimizer, batches)
         planned = budget.report().planned_steps
-    assert differences(plain(case), Ran(values(losses), state_of(model, optimizer))) == []
+    ran = Ran(values(losses), state_of(model, optimizer))
+    assert peak < plain(case).peak
+    return is_planned, planned, differences(plain(case), ran)
+
+
+@pytest.mark.parametrize("policy", ["lazy", "random"])
+def test_plans_ahead_of_time(policy):
+    is_planned, planned, differ = in_process_of_its_own(_ahead, policy)
+    assert is_planned
     assert planned >= 3
+    assert differ == []
+
+
+def test_a_copy_that_can_run_no_backward_pass_is_said(capfd):
+    plain(Case())
+    model, optimizer = Case().make()
+    batches = Case().batches(0)
+    tidepool.fit(model, optimizer, peak="1GiB", step=lambda: Case().step(model, optimizer, batches),
+                 machine=machine()).close()
+    assert "Next: fit() before the first backward pass" in capfd.readouterr().err
 
 
 def test_models_on_two_devices_are_refused():

@@ -96,6 +96,8 @@ class StreamDevice:
     def block_bytes(self, size):
         return (size + self.rounding - 1) // self.rounding * self.rounding
 
+    counted = block_bytes
+
     def has(self, tensor_or_storage):
         return tensor_or_storage.device == self.device
 

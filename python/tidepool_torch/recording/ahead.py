@@ -79,6 +79,9 @@ def _record_both(real, step, costs, unmovable, beat):
     except BaseException as error:  # pylint: disable=broad-except
         # Of whatever kind: what fake tensors cannot do, an op without a form for them, `.numpy()`.
         text = str(error).strip().partition("\n")[0]
+        if "fork-based multiprocessing" in text:
+            return None, ("a backward pass ran on the device in this process, and a copy of it can run none "
+                          "then. Next: fit() before the first backward pass")
         return None, (f"with tensors that have no bytes the step ended in a "
                       f"{type(error).__name__}: {text}{_place_of(error)}")
     return ((None if _is_same(first, later) else first), later), None

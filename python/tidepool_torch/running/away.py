@@ -108,9 +108,10 @@ class Away:
             self._remove(identity)
 
     def living(self):
-        """The storages that are away."""
+        """The storages that are away. Autograd's thread may let go of one at any time."""
         self.bury()
-        return [primitives.living(e.reference) for e in self._entries.values()]
+        found = [primitives.living(e.reference) for e in self._entries.values()]
+        return [storage for storage in found if storage is not None]
 
     def _add(self, storage, region, name):
         size = primitives.nbytes(storage)

@@ -41,7 +41,7 @@ class Beside:
 
     def __init__(self, where, held, more):
         self._where = where
-        mine = {s._cdata: s.nbytes() for s in held}
+        mine = {s._cdata: where.counted(s.nbytes()) for s in held}
         self._more = more
         self._others = {s._cdata: StorageWeakRef(s) for s in storages_in_python(where)
                         if s._cdata not in mine}
@@ -63,7 +63,7 @@ class Beside:
         keep for good, which no plan can move, and what came since then is of the training. `of_step`
         are storages that Python may not know of: autograd's."""
         self._others = {c: r for c, r in self._others.items() if not r.expired()}
-        mine = {s._cdata: s.nbytes() for s in [*storages_in_python(self._where), *of_step]
+        mine = {s._cdata: self._where.counted(s.nbytes()) for s in [*storages_in_python(self._where), *of_step]
                 if s._cdata not in self._others and not is_away(s)}
         self.base = self._where.counts.live() - sum(mine.values()) - self._more
         self.kept_by_kernels = max(0, self.base - self._first_base)

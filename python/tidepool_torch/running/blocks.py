@@ -93,6 +93,7 @@ class Blocks:
         """A storage with the bytes of one that is away between steps, or None."""
         for t, identity in self.identity.items():
             if identity == storage._cdata and self.points_at.get(t) is None:
+                device.of(storage).wait()  # for the copy that brought it there
                 copy = device.of(storage).fresh(storage.nbytes())
                 offset = self.plan.placements[self.plan.boundary[t]].offset
                 device.of(copy).back(copy, self.region, offset)
@@ -120,11 +121,15 @@ class Blocks:
         self.looked_at.clear()
         self.left = dict(self.schedule.accesses_left)
 
+    def lent_at_end(self):
+        """Placements whose bytes are PyTorch's behind this step."""
+        return [p for t, p in self.plan.boundary.items()
+                if t in self.schedule.managed and self._on_device(p)]
+
     def end(self):
         """What goes on into the next step looks at where the boundary has it; the rest is over."""
-        for t, p in self.plan.boundary.items():
-            if t in self.schedule.managed and self._on_device(p):
-                self._lend(t, p)
+        for p in self.lent_at_end():
+            self._lend(self.schedule.tensor_at(p), p)
         for t in [t for t in self.reference if t not in self.plan.boundary]:
             del self.reference[t], self.identity[t]
             self.points_at.pop(t, None)
@@ -226,12 +231,12 @@ class Blocks:
         size = self.program.tensors[source.tensor].bytes
         if source.on_device:
             block = self.block[x.source]  # it stays until the copy is done
-            with self.device.on(stream):
+            with self.copies.on(stream):
                 self.device.out(block, self.region, target.offset)
             self.moved_out += size
         else:
             block = self.copies.fresh_for(size, stream)
-            with self.device.on(stream):
+            with self.copies.on(stream):
                 self.device.back(block, self.region, source.offset)
             self.moved_in += size
         with self.lock:

@@ -1,5 +1,5 @@
 """Runs the copies of a plan beside the ops, on streams of the device: what CopyThreads does, for a device
-that does what it is asked in order. The host waits for nothing.
+that does what it is asked in order. The host waits for nothing, and copies go on into the next step.
 
 A copy is asked for when the walk comes to it. That it waits for ops and other copies is said to its
 stream, that an op waits for copies to the stream of the ops. Blocks belong to the stream of the ops, to
@@ -9,12 +9,19 @@ whose next op the allocator gives a freed one at once. So:
 - A block that a copy reads or fills goes back when the stream of the ops has waited for that copy; until
   then it is in limbo. Whoever gets these addresses by the plan waits for that copy: bytes in use and
   in limbo are never more than the plan has.
+- What PyTorch has between steps is settled: the stream of the ops has waited for its copies.
 """
+
+
+def _learn(known, other):
+    for stream, copy in other.items():
+        known[stream] = max(known[stream], copy)
 
 
 class CopyStreams:
     """`done[i]`: whether instruction i of this step was asked for; `missing[i]`: how many others it waits
-    for. copy(i, stream) asks for a copy, and finish(i) says that it is done."""
+    for. copy(i, stream) asks for a copy, and finish(i) says that it is done. Copies are known by a count
+    that goes on from step to step."""
 
     def __init__(self, schedule, streams, device, copy, finish):
         n = len(schedule.instructions)
@@ -23,31 +30,38 @@ class CopyStreams:
         self._finish = finish
         self._instructions = schedule.instructions
         self._waits = schedule.copy_waits
+        self._waits_for_last_step = schedule.waits_for_last_step
         self._streams = {number: device.stream() for number in streams}
         self._is_waited_for = [False] * n
-        for waits in schedule.copy_waits:
+        for waits in (*self._waits, *self._waits_for_last_step):
             for w in waits:
                 self._is_waited_for[w] = True
-        self._events = [None] * n  # of this step
-        self._free_events = []
-        self._used_events = []
+        self._begun = 0  # count of the first instruction of this step
+        self._events = [None] * n  # (event, what its stream knew then), of this step
+        self._events_of_last_step = [None] * n
+        self._free_events, self._used_events, self._used_in_last_step = [], [], []
         self._uses = {}  # placement -> {copy stream: the last of its copies that reads or fills it}
-        self._waited = {}  # copy stream -> the last of its copies that the ops have waited for
-        self._last = {}  # copy stream -> the last of its copies
+        # What a stream knows: of each copy stream the last copy that it has waited for, itself or
+        # through others.
+        self._waited = dict.fromkeys(streams, -1)  # of the stream of the ops
+        self._knows = {stream: dict(self._waited) for stream in streams}
+        self._last = dict.fromkeys(streams, -1)  # the last copy
+        self._last_event = {}
         self._limbo = []  # ({copy stream: copy}, block)
         self.error = None  # what fails is raised where the host waits
         self.done = [True] * n
-        self.missing = [len(waits) for waits in schedule.copy_waits]
+        self.missing = [len(now) + len(before)
+                        for now, before in zip(self._waits, self._waits_for_last_step)]
         self.stalled = 0.0  # seconds that the host waited
 
     def begin(self):
-        self.done = [False] * len(self.done)
-        self._free_events += self._used_events
-        self._used_events = []
-        self._events = [None] * len(self._events)
+        n = len(self.done)
+        self._begun += n
+        self.done = [False] * n
+        self._events_of_last_step, self._events = self._events, [None] * n
+        self._free_events += self._used_in_last_step
+        self._used_in_last_step, self._used_events = self._used_events, []
         self._uses.clear()
-        self._waited = dict.fromkeys(self._streams, -1)
-        self._last = dict.fromkeys(self._streams, -1)
 
     # ---- copies
 
@@ -55,21 +69,32 @@ class CopyStreams:
         """Copy i is the next one of its stream."""
         x = self._instructions[i]
         stream = self._streams[x.stream]
-        self._copy_waits(i, stream)
+        self._copy_waits(i, x.stream)
+        self._last[x.stream] = self._knows[x.stream][x.stream] = self._begun + i
         for p in (x.source, x.target):
-            self._uses.setdefault(p, {})[x.stream] = i
-        self._last[x.stream] = i
-        self._copy(i, stream)
-        self._record(i, stream)
+            self._uses.setdefault(p, {})[x.stream] = self._begun + i
+        self._copy(i, x.stream)
+        self._record(i, stream, self._knows[x.stream])
+        self._last_event[x.stream] = self._events[i]
         self._finish(i)
 
     def _copy_waits(self, i, stream):
-        for w in self._waits[i]:
-            if self._events[w] is not None:
-                stream.wait_event(self._events[w])
+        for events, waits in ((self._events, self._waits[i]),
+                              (self._events_of_last_step, self._waits_for_last_step[i])):
+            for w in waits:
+                if events[w] is not None:
+                    self._stream_waits(stream, *events[w])
+
+    def _stream_waits(self, stream, event, known):
+        self._streams[stream].wait_event(event)
+        _learn(self._knows[stream], known)
+
+    def on(self, stream):
+        """A block whose copies that stream carries out; None: that of the ops."""
+        return self._device.on(None if stream is None else self._streams[stream])
 
     def fresh_for(self, size, stream):
-        """A block that a copy on `stream` may fill; None: on the stream of the ops."""
+        """Bytes that a copy on `stream` may fill; None: on that of the ops."""
         block = self._device.fresh(size)
         if stream is not None:
             self._fill_waits(stream)
@@ -78,32 +103,49 @@ class CopyStreams:
     def _fill_waits(self, stream):
         event = self._event()
         event.record(self._device.current())
-        stream.wait_event(event)
+        self._stream_waits(stream, event, self._waited)
 
     def is_done(self, i):
         """To be called when instruction i was asked for."""
         self.done[i] = True
         if self._is_waited_for[i] and not self._instructions[i].is_copy:
-            self._record(i, self._device.current())
+            self._record(i, self._device.current(), self._waited)
 
     # ---- ops
 
     def wait(self, i):
         """The stream of the ops waits for the copies that instruction i needs."""
         for w in self._waits[i]:
-            self._ops_wait(self._instructions[w].stream, w)
+            self._ops_wait(self._instructions[w].stream, self._begun + w)
+        for w in self._waits_for_last_step[i]:
+            if self._events_of_last_step[w] is not None:
+                self._ops_wait(self._instructions[w].stream, self._begun - len(self.done) + w)
         self._let_go()
 
     def wait_for_all(self):
-        """The same for all copies of the step."""
+        """The same for all copies."""
         for stream, last in self._last.items():
             self._ops_wait(stream, last)
         self._let_go()
 
+    def end(self, placements):
+        """Behind the last call of a step: `placements` are PyTorch's until the next one."""
+        for p in placements:
+            self.settle(p)
+
     def _ops_wait(self, stream, copy):
         if self._waited[stream] < copy:
-            self._device.current().wait_event(self._events[copy])
-            self._waited[stream] = copy
+            event, known = self._event_of(stream, copy)
+            self._device.current().wait_event(event)
+            _learn(self._waited, known)
+
+    def _event_of(self, stream, copy):
+        """One of a copy from before the last step: its stream's last, which lies behind it."""
+        for events, begun in ((self._events, self._begun),
+                              (self._events_of_last_step, self._begun - len(self.done))):
+            if 0 <= copy - begun < len(events) and events[copy - begun] is not None:
+                return events[copy - begun]
+        return self._last_event[stream]
 
     # ---- blocks
 
@@ -119,6 +161,10 @@ class CopyStreams:
             self._ops_wait(stream, copy)
         self._let_go()
 
+    def in_limbo(self):
+        """Bytes of blocks that copies still use and nobody else does."""
+        return sum(self._device.block_bytes(block.nbytes()) for _, block in self._limbo)
+
     def _let_go(self):
         self._limbo = [(uses, block) for uses, block in self._limbo
                        if any(self._waited[s] < i for s, i in uses.items())]
@@ -128,16 +174,20 @@ class CopyStreams:
     def stop(self):
         """All that was asked for is done. What failed in it is raised."""
         self._device.wait()
-        self._waited = dict(self._last)
+        for known in (self._waited, *self._knows.values()):
+            _learn(known, self._last)
         self._limbo.clear()
+        # What comes next is another step, with none before it.
+        self._events = [None] * len(self._events)
 
     def close(self):
         """No copy uses the plan's host bytes any more."""
         self._device.wait()
 
-    def _record(self, i, stream):
-        event = self._events[i] = self._event()
+    def _record(self, i, stream, known):
+        event = self._event()
         event.record(stream)
+        self._events[i] = event, dict(known)
 
     def _event(self):
         event = self._free_events.pop() if self._free_events else self._device.event()

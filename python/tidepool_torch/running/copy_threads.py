@@ -6,6 +6,7 @@ once where it can be, and nobody is woken who cannot go on.
 """
 
 import collections
+import contextlib
 import queue
 import threading
 import time
@@ -96,8 +97,12 @@ class CopyThreads:
         if self._awaits is not None and self._awaits():
             self._changed.notify_all()
 
+    def on(self, stream):
+        """A block whose copies this thread carries out."""
+        return contextlib.nullcontext()
+
     def fresh_for(self, size, stream):
-        """A block for a copy to fill."""
+        """Bytes for a copy to fill."""
         return self._device.fresh(size)
 
     def retire(self, p, block):
@@ -118,6 +123,14 @@ class CopyThreads:
     def wait_for_all(self):
         self._wait_until(lambda: not self._pending)
         self._raise_error()
+
+    def end(self, placements):
+        """Behind the last call of a step: no copy is left."""
+        self.wait_for_all()
+
+    def in_limbo(self):
+        """Bytes of blocks that nobody but copies uses."""
+        return 0
 
     def stop(self):
         """No copy runs any more; those that had not begun do not happen."""

@@ -280,7 +280,7 @@ class Executor:
                            f"{calls.name_of(self.schedule.call_at(self.position)[0])}")
         self._finish_late()
         self._walk(len(self.schedule.instructions))
-        self.copies.wait_for_all()
+        self.copies.end(self.blocks.lent_at_end())
         if self.blocks.stay and any(self.blocks.has_left(t, p)
                                     for t, p in self.plan.boundary.items()):
             raise Diverged("the end", "something outside of PyTorch looks at what moves")

@@ -98,7 +98,7 @@ class Reactive:
         """Live bytes but for those of some tensors."""
         here = [s for s in map(storage_of, tensors) if self._where.has(s)]
         return (self.limit.counts.live()
-                - sum({s._cdata: primitives.nbytes(s) for s in here}.values()))
+                - sum({s._cdata: self._where.counted(primitives.nbytes(s)) for s in here}.values()))
 
     def did_less(self):
         """Whether this step made less in its forward passes than one before, while there was no

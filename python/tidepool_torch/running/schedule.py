@@ -77,6 +77,8 @@ class StepSchedule:
     ends[i]      placements of which instruction i is one of the last uses, as indices of `endings`
     endings      (placement, its uses): when all have been, its bytes are no longer needed
     copy_waits   instructions that one waits for which another thread runs
+    waits_for_last_step   those of the step before that one waits for, on a device with streams: there
+                 copies go on into the next step
     signals[i]   whether another thread wants to know when instruction i is done
     lets_go      positions of ops before which PyTorch lets go of what a call behind which it does so
                  has ended (Action.ends_late)
@@ -185,16 +187,19 @@ class StepSchedule:
             self.endings.append((p, len(members)))
 
     def _find_waits(self):
-        self.copy_waits = []
         self.signals = [x.is_copy for x in self.instructions]
-        for x in self.instructions:
-            waits = [index for _, index, iteration in x.waits if iteration == 0]
-            if x.is_copy:
-                for w in waits:
-                    self.signals[w] = True
-            else:
-                waits = [w for w in waits if self.instructions[w].is_copy]
-            self.copy_waits.append(tuple(waits))
+        self.copy_waits = [self._waits_of(x, 0) for x in self.instructions]
+        # The host has waited for all of a step when it ends.
+        of_before = self.program.device.has_streams
+        self.waits_for_last_step = [self._waits_of(x, 1) if of_before else () for x in self.instructions]
+
+    def _waits_of(self, x, steps_ago):
+        waits = [index for _, index, iteration in x.waits if iteration == -steps_ago]
+        if x.is_copy:
+            for w in waits:
+                self.signals[w] = True
+            return tuple(waits)
+        return tuple(w for w in waits if self.instructions[w].is_copy)
 
     def _find_calls(self):
         """By recorded op: the instruction that PyTorch's own call is, and whether it runs again."""
@@ -316,7 +321,8 @@ class StepSchedule:
 
     def _does_something(self, i):
         """Whether the walk has to stop at an instruction that itself changes nothing of ours."""
-        return bool(self.ends[i] or self.copy_waits[i] or self.signals[i]
+        return bool(self.ends[i] or self.copy_waits[i] or self.waits_for_last_step[i]
+                    or self.signals[i]
                     or (i > 0 and not self._is_own_call(i - 1)))
 
     def _is_own_call(self, i):

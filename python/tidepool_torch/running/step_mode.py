@@ -19,6 +19,8 @@ class StepMode(TorchDispatchMode):
     def __init__(self, gate):
         super().__init__()
         self._gate = gate
+        # Autograd has a thread for each device of a graph, and each of them has this mode.
+        self._one_at_a_time = threading.RLock()
         self.handle = None
         self.walk = None
 
@@ -40,9 +42,10 @@ class StepMode(TorchDispatchMode):
         gate = self._gate
         gate.closed = True
         try:
-            if groups is None:
-                return self.handle(func, args, kwargs or {})
-            return joined([self.handle(func, *group) for group in groups])
+            with self._one_at_a_time:
+                if groups is None:
+                    return self.handle(func, args, kwargs or {})
+                return joined([self.handle(func, *group) for group in groups])
         except NotImplementedError as error:
             clearer = explained(error)
             if clearer is None:

@@ -208,7 +208,8 @@ class Planned:
         recording = planned.program.recording
         if planned.known is None:
             planned.known = runner.known_behind(recording)
-        more = runner.limit.worth_a_word(runner.limit.taken() - planned.known - recording.held)
+        taken = runner.limit.taken() - self._executor.copies.in_limbo()
+        more = runner.limit.worth_a_word(taken - planned.known - recording.held)
         if not more:
             return
         runner.storages.leave_plan()

@@ -168,5 +168,13 @@ def _program():
 
 
 def _gpu():
-    return Finding("GPU", False, "this package was run on none and trains on the CPU",
+    """Until the package was run on one, this says so."""
+    import torch
+    not_run = "this version was run on a simulated GPU, on no real one"
+    if not torch.cuda.is_available():
+        return Finding("GPU", False, f"torch finds none here, and models train on the CPU; {not_run}",
+                       needed=False)
+    free, total = torch.cuda.mem_get_info()
+    return Finding("GPU", True, f"{torch.cuda.get_device_name()}, {in_words(free)} of {in_words(total)} "
+                   f"free; {not_run}. Next: python -m tidepool_torch verify, or budget.verify()",
                    needed=False)
