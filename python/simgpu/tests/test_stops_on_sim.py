@@ -69,7 +69,7 @@ def test_an_exception_at_any_op_leaves_what_plain_training_has(case, share, link
     batches = case.batches(0)
     case.step(model, optimizer, batches)
     count = _calls(lambda: case.step(model, optimizer, batches))
-    for calls in places(count, 6):
+    for calls in places(count, 3):
         def in_step(begin, step, calls=calls):
             with pytest.raises(Stopped), begin(), StopAt(calls, Stopped):
                 step()
