@@ -137,6 +137,12 @@ torch-wheel:
 	JOBS=$(JOBS) scripts/torch_wheel.sh build/wheel
 	scripts/torch_wheel_test.sh build/wheel
 
+## torch-gpu-bundle: the wheel and ten minutes of checks for a machine with a GPU and torch, in
+##   build/torch-gpu-bundle; there: ./run.sh FOLDER
+.PHONY: torch-gpu-bundle
+torch-gpu-bundle: torch-wheel
+	scripts/torch_gpu_bundle.sh build/torch-gpu-bundle build/wheel
+
 ## torch-test: the tests of the Python package with PyPI's torch, in an environment outside the tree, of
 ##   5 GB, which TIDEPOOL_TORCH_VENV names; `make torch-test TESTS="-k verify"` runs some of them
 TESTS ?=

@@ -67,7 +67,7 @@ def test_doctor_says_what_is_there(tmp_path):
     assert done.returncode == 0, done.stderr
     assert f"torch: {torch.__version__}, has what is needed" in done.stdout
     assert "a plan: 2.2 MiB of 3.0 MiB, 1 tensor swapped, proved" in done.stdout
-    assert "GPU: this package was run on none" in done.stdout
+    assert "this version was run on a simulated GPU, on no real one" in done.stdout
 
 
 def test_doctor_names_what_is_missing_and_the_next_step(tmp_path):

@@ -6,6 +6,7 @@ accelerator: torch.Stream, torch.Event, torch.accelerator, torch.sim. The rest h
 policy(name, seed)      the order in which streams run: "eager", "lazy", "last" or "random"
 raise_races(on)         an access that no wait orders is a RuntimeError at once; races() has the others
 forbid_waits(on)        the host's waiting for the device is a RuntimeError
+skip_tasks(on)          nothing is run: what the host takes to ask for work is left
 cap(bytes)              most bytes that may be reserved, as set_per_process_memory_fraction()
 rates(bandwidth, link, launch)   bytes a second of kernels and copies, nanoseconds of a launch; now()
 fail_allocation(n), fail_task(name, n)   the n-th from now on fails, from 0; -1: none does
@@ -51,7 +52,7 @@ cap, segment, poison, rates = _native.cap, _native.segment, _native.poison, _nat
 look_for_races, raise_races, races = _native.look_for_races, _native.raise_races, _native.races
 fail_allocation, fail_task = _native.fail_allocation, _native.fail_task
 host_register, host_unregister = _native.host_register, _native.host_unregister
-forbid_waits = _native.forbid_waits
+forbid_waits, skip_tasks = _native.forbid_waits, _native.skip_tasks
 host_access, stats, now = _native.host_access, _native.stats, _native.now
 empty_cache, reset_peak, synchronize = _native.empty_cache, _native.reset_peak, _native.synchronize
 

@@ -9,8 +9,11 @@
 
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <unordered_map>
 
 #include "tensors.h"
 
@@ -89,8 +92,23 @@ Stack changed_all(const Stack& values, const Change& change) {
   return result;
 }
 
+void describe(std::ostream& out, const IValue& value) {
+  if (value.isTensor()) {
+    const at::Tensor& t = value.toTensor();
+    if (!t.defined()) return void(out << "none;");
+    out << t.sizes() << t.strides() << t.scalar_type() << t.device().type()
+        << t.unsafeGetTensorImpl()->is_wrapped_number() << ';';
+  } else if (value.isList()) {
+    out << '[';
+    for (const IValue& one : value.toListRef()) describe(out, one);
+    out << ']';
+  } else {
+    out << value.tagKind() << value << ';';
+  }
+}
+
 /// Returns what an op makes, without its values: by its form without bytes, or by a run on zeros.
-Stack outputs_of(const c10::OperatorHandle& op, const Stack& arguments) {
+Stack found_outputs_of(const c10::OperatorHandle& op, const Stack& arguments) {
   const WithoutPython guard;
   try {
     Stack metas = changed_all(arguments, as_meta);
@@ -108,6 +126,26 @@ Stack outputs_of(const c10::OperatorHandle& op, const Stack& arguments) {
     generator.set_state(state);
     return zeros;
   }
+}
+
+/// Returns the same; found once for each op and kind of arguments.
+Stack outputs_of(const c10::OperatorHandle& op, const Stack& arguments) {
+  static std::mutex mutex;
+  static std::unordered_map<std::string, Stack> known;
+  std::ostringstream text;
+  text << op.operator_name() << ' ' << c10::get_default_dtype() << ' ';
+  for (const IValue& value : arguments) {
+    if (value.isGenerator()) return found_outputs_of(op, arguments);
+    describe(text, value);
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto found = known.find(text.str());
+    if (found != known.end()) return found->second;
+  }
+  Stack made = changed_all(found_outputs_of(op, arguments), as_meta);
+  const std::lock_guard<std::mutex> lock(mutex);
+  return known[text.str()] = made;
 }
 
 const c10::AliasInfo* alias_of(const c10::Argument& argument) { return argument.alias_info(); }

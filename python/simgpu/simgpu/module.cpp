@@ -46,6 +46,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("look_for_races", [](bool on) { locked([&](Sim& s) { s.races.looks = on; }); });
   module.def("raise_races", [](bool on) { locked([&](Sim& s) { s.raises_races = on; }); });
   module.def("forbid_waits", [](bool on) { locked([&](Sim& s) { s.forbids_waits = on; }); });
+  module.def("skip_tasks", [](bool on) { locked([&](Sim& s) { s.skips_tasks = on; }); });
   module.def("races", [] { return locked([](Sim& s) { return s.races.take(); }); });
   module.def("rates", [](double bandwidth, double link, int64_t launch) {
     locked([&](Sim& s) { s.rates = {bandwidth, link, launch}; });

@@ -94,7 +94,7 @@ class Sim {
   Rates rates;
   Counters counters;
   Generator generator;
-  bool poisons = true, raises_races = false, forbids_waits = false;
+  bool poisons = true, raises_races = false, forbids_waits = false, skips_tasks = false;
 
  private:
   using Lock = std::unique_lock<std::mutex>;

@@ -169,8 +169,11 @@ def _program():
 
 def _gpu():
     """Until the package was run on one, this says so."""
-    import torch
     not_run = "this version was run on a simulated GPU, on no real one"
+    try:
+        import torch
+    except (ImportError, OSError):
+        return Finding("GPU", False, not_run, needed=False)
     if not torch.cuda.is_available():
         return Finding("GPU", False, f"torch finds none here, and models train on the CPU; {not_run}",
                        needed=False)
