@@ -74,15 +74,27 @@ class Observer {
     return call.kind == Call::Kind::kPasses || !is_on_ours(call, arguments);
   }
 
-  void pass(const OperatorHandle& op, Stack* stack) const {
+  /// False where a device had no room for it, with nothing done: then it is Python's.
+  bool pass(const OperatorHandle& op, Stack* stack) const {
     const Call& call = watched_->calls[watched_->position];
+    const std::size_t count = op.schema().arguments().size();
+    const auto arguments = torch::jit::last(*stack, count).vec();
     ++watched_->position;
     ++watched_->passed;
-    const torch::torch_dispatch_mode::StashTorchDispatchModeGuard without_mode;
-    op.callBoxed(stack);
+    try {
+      const torch::torch_dispatch_mode::StashTorchDispatchModeGuard without_mode;
+      op.callBoxed(stack);
+    } catch (const c10::OutOfMemoryError&) {
+      if (!call.written.empty()) throw;  // it may have done a part
+      --watched_->position;
+      --watched_->passed;
+      *stack = arguments;
+      return false;
+    }
     if (call.made.has_value()) {
       take(*call.made, torch::jit::last(*stack, op.schema().returns().size()));
     }
+    return true;
   }
 
  private:
@@ -138,9 +150,7 @@ class BeforePython final : public Delegate {
   using Delegate::Delegate;
 
   void dispatch(const OperatorHandle& op, Stack* stack) const override {
-    if (observer.is_watching() && observer.passes(op, *stack)) {
-      observer.pass(op, stack);
-    } else {
+    if (!observer.is_watching() || !observer.passes(op, *stack) || !observer.pass(op, stack)) {
       to->dispatch(op, stack);
     }
   }
@@ -153,8 +163,7 @@ class BeforePython final : public Delegate {
           c10::Dispatcher::singleton().findSchemaOrThrow("aten::detach", "");
       Stack stack{at::Tensor(c10::intrusive_ptr<c10::TensorImpl>::unsafe_reclaim_from_nonowning(
           const_cast<c10::TensorImpl*>(self)))};
-      if (observer.passes(op, stack)) {
-        observer.pass(op, &stack);
+      if (observer.passes(op, stack) && observer.pass(op, &stack)) {
         return stack.back().toTensor().getIntrusivePtr();
       }
     }

@@ -16,6 +16,7 @@ host_access(address, bytes, write, name)   says what the host does to such memor
 SIMGPU_BUILD names a folder for the built module; it is built once for each torch, in a minute.
 """
 
+import contextlib
 import os
 import struct
 import types
@@ -80,6 +81,7 @@ def _module():
     module._is_in_bad_fork = lambda: False
     module.device_count = lambda: 1
     module.current_device = lambda: 0
+    module.device = lambda device: contextlib.nullcontext()
     module.set_device = lambda device: None
     module._get_device_index = lambda device, optional=False: 0
     module.synchronize = lambda device=None: synchronize()

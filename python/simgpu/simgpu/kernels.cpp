@@ -222,7 +222,10 @@ void run_task(const c10::OperatorHandle& op, Stack arguments, const Stack& targe
     each_tensor(targets[i], [&](const at::Tensor& t) { to.push_back(t); });
     if (to.empty()) continue;
     each_tensor(arguments[i], [&](const at::Tensor& t) { from.push_back(t); });
-    for (size_t k = 0; k < to.size(); ++k) to[k].copy_(from[k]);
+    for (size_t k = 0; k < to.size(); ++k) {
+      // Statistics that nobody needs have no elements on the CPU.
+      if (from[k].numel() > 0 || to[k].numel() == 0) to[k].copy_(from[k]);
+    }
   }
 }
 

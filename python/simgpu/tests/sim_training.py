@@ -109,8 +109,14 @@ def _small_gpt():
     return models.GPT(vocabulary=VOCABULARY, length=16, width=32, heads=2, layers=3, dropout=0.1)
 
 
+def _layers():
+    """Layers of one size, so that all of its large blocks are equal."""
+    return nn.Sequential(*(part for _ in range(6) for part in (nn.Linear(128, 128), nn.ReLU())))
+
+
 MODELS = {"resnet": lambda: models.ResNet(width=16, blocks=(1, 1)), "gpt": _small_gpt, "llama": Llama,
           "lstm": Recurrent, "unet": UNet}
+BESIDE = {"mlp": _layers}  # of single tests
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, foreach=False),
     "adamw": lambda p: torch.optim.AdamW(p, lr=1e-3, foreach=False),
@@ -124,6 +130,9 @@ def batch_of(name, rows, number):
         x = torch.randn(rows, 3, 16, 16, generator=draws)
         size = (rows,) if name == "resnet" else (rows, 16, 16)
         return x.to(SIM), torch.randint(0, 4, size, generator=draws).to(SIM)
+    if name == "mlp":
+        return (torch.randn(rows, 128, generator=draws).to(SIM),
+                torch.randint(0, 128, (rows,), generator=draws).to(SIM))
     tokens = torch.randint(0, VOCABULARY, (rows, 17), generator=draws)
     return tokens[:, :-1].contiguous().to(SIM), tokens[:, 1:].reshape(-1).to(SIM)
 
@@ -144,7 +153,7 @@ class Case:
 
     def make(self):
         torch.manual_seed(0)
-        model = MODELS[self.model]().to(SIM)
+        model = {**MODELS, **BESIDE}[self.model]().to(SIM)
         optimizer = OPTIMIZERS[self.optimizer](model.parameters())
         torch.manual_seed(5)
         return model, optimizer

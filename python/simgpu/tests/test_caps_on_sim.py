@@ -109,3 +109,40 @@ def test_links_are_measured_by_the_device():
         measured = budget._known_plans._machine
     for way in ("to_host", "to_device"):
         assert measured[way]["bytes_per_second"] == pytest.approx(2.5e10, rel=0.05)
+
+
+@pytest.mark.parametrize("optimizer, share", [("fused", 0.45), ("fused", 0.6), ("foreach", 0.5), ("sgd", 0.6)])
+def test_blocks_in_limbo_do_not_count_twice(optimizer, share):
+    """Blocks of equal sizes, a tenth of the budget each."""
+    case = Case("mlp", optimizer, rows=64, clip=False)
+    ran = inside(case, share, "eager")
+    assert differences(plain(case), ran) == []
+    assert ran.planned_steps > 0
+    assert ran.divergences == 0
+    assert ran.peak <= ran.budget + 16 * 512
+    assert simgpu.races() == []
+
+
+@pytest.mark.parametrize("left", range(2, 120, 9))
+def test_no_room_at_any_place_leaves_the_plan(left):
+    case = Case("mlp", "adamw", rows=64, clip=False, steps=6)
+    def before_step(number, budget):
+        if number == 4:
+            simgpu.fail_allocation(left)
+
+    ran = inside(case, 0.7, before_step=before_step)
+    assert differences(plain(case), ran) == []
+
+
+def test_tensors_of_the_host_are_no_growth():
+    """A script collates its batch on the host, in the step."""
+    data = torch.randn(1 << 15)
+
+    def call(model, x):
+        junk = data * 2
+        assert junk.sum() != 0
+        return model(x)
+
+    ran = inside(Case(call=call), 0.6)
+    assert ran.divergences == 0
+    assert ran.planned_steps > 0

@@ -1,6 +1,7 @@
 """CopyStreams and pinned memory by themselves, each rule of theirs kept and broken."""
 
 import collections
+import types
 
 import pytest
 import torch
@@ -23,6 +24,8 @@ class Schedule:
     """Op 0 writes block 0, which is copied out to bytes of the host and back to block 1; op 3 reads
     that."""
 
+    plan = types.SimpleNamespace(placements={
+        0: types.SimpleNamespace(offset=0, bytes=SIZE), 1: types.SimpleNamespace(offset=SIZE, bytes=SIZE)})
     instructions = [OP, Instruction(True, 1, 0, "host"), Instruction(True, 2, "host", 1), OP]
     copy_waits = [[], [0], [1], [2]]
     waits_for_last_step = [[], [], [], []]
@@ -42,7 +45,7 @@ class Walk:
             if i == 1:
                 WHERE.out(self.blocks[0], self.region)
         if i == 2:
-            self.blocks[1] = self.copies.fresh_for(SIZE, stream)
+            self.blocks[1] = self.copies.fresh_for(1, SIZE, stream)
             with self.copies.on(stream):
                 WHERE.back(self.blocks[1], self.region)
 

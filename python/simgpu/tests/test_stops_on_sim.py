@@ -250,3 +250,48 @@ def test_verify_compares_on_the_device():
         assert verdict.planned_steps == 3, str(verdict)
         with budget.resident():
             assert all(p.device == SIM for p in model.parameters())
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_step_under_a_stream_of_the_users(policy):
+    """All of it: the stream of the ops is that."""
+    stream = torch.Stream(device=SIM)
+
+    @contextlib.contextmanager
+    def step(budget):
+        here = torch.accelerator.current_stream(SIM)
+        stream.wait_stream(here)
+        with stream, budget.step():
+            yield
+        here.wait_stream(stream)
+
+    ran = inside(Case(), 0.6, policy, step=step)
+    assert differences(plain(Case()), ran) == []
+    assert ran.planned_steps > 0
+    assert simgpu.races() == []
+
+
+@pytest.mark.parametrize("when", [0, 1, PLANNED])
+def test_an_op_on_another_stream_is_refused(when):
+    side = torch.Stream(device=SIM)
+    count = iter(range(99))
+
+    def call(model, x):
+        out = model(x)
+        if next(count) == when:
+            here = torch.accelerator.current_stream(SIM)
+            side.wait_stream(here)
+            with side:
+                out.mul(2)
+            here.wait_stream(side)
+        return out
+
+    plain(Case())
+    model, optimizer = Case().make()
+    case = Case(call=call)
+    budget = fit(model, optimizer, int(plain(Case()).peak * 0.6))
+    with pytest.raises(tidepool.TidepoolError, match="another stream than the one that was current"):
+        for number in range(PLANNED + 1):
+            with budget.step():
+                case.step(model, optimizer, case.batches(number), number)
+    budget.close()

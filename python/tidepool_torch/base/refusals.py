@@ -30,6 +30,13 @@ def of_another_thread():
         "its ops, and may move what it reads. Next: call it in the thread of `with budget.step()`")
 
 
+def of_another_stream():
+    return TidepoolError(
+        "an op of the step runs on another stream than the one that was current when the step began: "
+        "what a budget moves is ordered by that one. Next: `with stream:` around `with budget.step():`, "
+        "or such work before or behind the step")
+
+
 def of_a_second_step(is_of_same_budget, is_in_same_thread):
     if not is_in_same_thread:
         return TidepoolError(

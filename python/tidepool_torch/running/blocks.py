@@ -235,7 +235,7 @@ class Blocks:
                 self.device.out(block, self.region, target.offset)
             self.moved_out += size
         else:
-            block = self.copies.fresh_for(size, stream)
+            block = self.copies.fresh_for(x.target, size, stream)
             with self.copies.on(stream):
                 self.device.back(block, self.region, source.offset)
             self.moved_in += size

@@ -7,8 +7,9 @@ whose next op the allocator gives a freed one at once. So:
 
 - A copy that fills a block waits for all that the stream of the ops was asked until then.
 - A block that a copy reads or fills goes back when the stream of the ops has waited for that copy; until
-  then it is in limbo. Whoever gets these addresses by the plan waits for that copy: bytes in use and
-  in limbo are never more than the plan has.
+  then it is in limbo. An op that gets these addresses by the plan waits for that copy. A copy that does
+  waits too, on its own stream: it takes the very block where that is as large, else the stream of the ops
+  waits. So bytes in use and in limbo are never more than the plan has.
 - What PyTorch has between steps is settled: the stream of the ops has waited for its copies.
 """
 
@@ -26,6 +27,7 @@ class CopyStreams:
     def __init__(self, schedule, streams, device, copy, finish):
         n = len(schedule.instructions)
         self._device = device
+        self._placements = schedule.plan.placements
         self._copy = copy
         self._finish = finish
         self._instructions = schedule.instructions
@@ -47,7 +49,7 @@ class CopyStreams:
         self._knows = {stream: dict(self._waited) for stream in streams}
         self._last = dict.fromkeys(streams, -1)  # the last copy
         self._last_event = {}
-        self._limbo = []  # ({copy stream: copy}, block)
+        self._limbo = []  # ({copy stream: copy}, placement, block)
         self.error = None  # what fails is raised where the host waits
         self.done = [True] * n
         self.missing = [len(now) + len(before)
@@ -70,10 +72,10 @@ class CopyStreams:
         x = self._instructions[i]
         stream = self._streams[x.stream]
         self._copy_waits(i, x.stream)
+        self._copy(i, x.stream)
         self._last[x.stream] = self._knows[x.stream][x.stream] = self._begun + i
         for p in (x.source, x.target):
             self._uses.setdefault(p, {})[x.stream] = self._begun + i
-        self._copy(i, x.stream)
         self._record(i, stream, self._knows[x.stream])
         self._last_event[x.stream] = self._events[i]
         self._finish(i)
@@ -93,12 +95,25 @@ class CopyStreams:
         """A block whose copies that stream carries out; None: that of the ops."""
         return self._device.on(None if stream is None else self._streams[stream])
 
-    def fresh_for(self, size, stream):
-        """Bytes that a copy on `stream` may fill; None: on that of the ops."""
+    def fresh_for(self, p, size, stream):
+        """Bytes of a placement that a copy on `stream` may fill; None: on that of the ops."""
+        below = [entry for entry in self._limbo if self._overlap(entry[1], p)]
+        if stream is not None and len(below) == 1:
+            uses, _, block = below[0]
+            if block.nbytes() == size and all(self._knows[stream][s] >= i for s, i in uses.items()):
+                self._limbo.remove(below[0])
+                return block
+        for uses, _, _ in below:
+            self._ops_wait_for(uses)
+        self._let_go()
         block = self._device.fresh(size)
         if stream is not None:
             self._fill_waits(stream)
         return block
+
+    def _overlap(self, p, other):
+        a, b = self._placements[p], self._placements[other]
+        return a.offset < b.offset + b.bytes and b.offset < a.offset + a.bytes
 
     def _fill_waits(self, stream):
         event = self._event()
@@ -153,21 +168,24 @@ class CopyStreams:
         """The block of a placement is not needed by what is asked for from now on."""
         uses = {s: i for s, i in self._uses.get(p, {}).items() if self._waited[s] < i}
         if uses:
-            self._limbo.append((uses, block))
+            self._limbo.append((uses, p, block))
 
     def settle(self, p):
         """The same for a block that becomes PyTorch's, who frees it at any time."""
-        for stream, copy in self._uses.get(p, {}).items():
-            self._ops_wait(stream, copy)
+        self._ops_wait_for(self._uses.get(p, {}))
         self._let_go()
+
+    def _ops_wait_for(self, uses):
+        for stream, copy in uses.items():
+            self._ops_wait(stream, copy)
 
     def in_limbo(self):
         """Bytes of blocks that copies still use and nobody else does."""
-        return sum(self._device.block_bytes(block.nbytes()) for _, block in self._limbo)
+        return sum(self._device.block_bytes(block.nbytes()) for _, _, block in self._limbo)
 
     def _let_go(self):
-        self._limbo = [(uses, block) for uses, block in self._limbo
-                       if any(self._waited[s] < i for s, i in uses.items())]
+        self._limbo = [entry for entry in self._limbo
+                       if any(self._waited[s] < i for s, i in entry[0].items())]
 
     # ---- the end
 

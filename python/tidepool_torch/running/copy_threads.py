@@ -101,7 +101,7 @@ class CopyThreads:
         """A block whose copies this thread carries out."""
         return contextlib.nullcontext()
 
-    def fresh_for(self, size, stream):
+    def fresh_for(self, p, size, stream):
         """Bytes for a copy to fill."""
         return self._device.fresh(size)
 

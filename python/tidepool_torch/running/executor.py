@@ -329,7 +329,8 @@ class Executor:
 
     def _take_births(self, action, tensors, out):
         fresh = calls.fresh_storages(out, [t.untyped_storage()._cdata for t in tensors])
-        sizes = [storage.nbytes() for storage in fresh]
+        device = self.blocks.device
+        sizes = [storage.nbytes() if device.has(storage) else 0 for storage in fresh]
         if sizes != action.sizes:
             # It has run, so the step goes on without the plan from the next call on.
             self.copies.done[action.instruction] = True

@@ -250,7 +250,8 @@ class StepSchedule:
                 ended = action.ends_late
 
     def _made_at(self, position):
-        made = self.program.recording.dispatched[position][3]
+        storages = self.program.recording.storages
+        made = [n for n in self.program.recording.dispatched[position][3] if not storages[n].elsewhere]
         action = self.calls[position][1]
         if not made or (isinstance(action, Action) and action.births):
             return None

@@ -6,8 +6,9 @@ import threading
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..base.compat import OUT_OF_MEMORY
 from ..base.list_ops import groups_of, joined, lists_of
-from ..base.refusals import explained
+from ..base.refusals import explained, of_another_stream
 from ..base.wrappers import is_wrapper
 
 
@@ -23,6 +24,12 @@ class StepMode(TorchDispatchMode):
         self._one_at_a_time = threading.RLock()
         self.handle = None
         self.walk = None
+        self.stream = None  # (what tells the current one, that of the step), on a device with streams
+
+    def _check_stream(self):
+        current, of_step = self.stream
+        if current() != of_step:
+            raise of_another_stream()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if types and is_wrapper(types):
@@ -34,15 +41,23 @@ class StepMode(TorchDispatchMode):
                     and (not looks or walk.may_pass(args, written))):
                 # Most calls: nothing of theirs is the plan's, and nothing can be left half-done.
                 walk.position += 1
-                out = run(*args, **kwargs) if kwargs else run(*args)
-                if made is not None:
-                    walk.growth.take(out, made)
-                return out
+                try:
+                    out = run(*args, **kwargs) if kwargs else run(*args)
+                except OUT_OF_MEMORY:
+                    if written >= 0:
+                        raise  # it may have done a part
+                    walk.position -= 1
+                else:
+                    if made is not None:
+                        walk.growth.take(out, made)
+                    return out
         groups = groups_of(func, args, kwargs or {}) if lists_of(func) else None
         gate = self._gate
         gate.closed = True
         try:
             with self._one_at_a_time:
+                if self.stream is not None:
+                    self._check_stream()
                 if groups is None:
                     return self.handle(func, args, kwargs or {})
                 return joined([self.handle(func, *group) for group in groups])

@@ -127,6 +127,8 @@ class StepRunner:
         if self.steps == 1:
             self.look_beside()
         self.key = None
+        device = self.trained.device
+        self._mode.stream = (device.current, device.current()) if device.has_streams else None
         if self._needs_nothing():
             self._state = Unseen(self)
         else:

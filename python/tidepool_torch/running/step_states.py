@@ -126,6 +126,9 @@ class Planned:
             self._executor.end()
         except Diverged as error:
             return self._leave(error).end()
+        except OUT_OF_MEMORY:
+            why = Outgrown("the end", "the device has no room for what comes back inside the budget")
+            return self._leave(why).end()
         self.planned.diverged = 0
         self._runner.count_planned(self.planned)
         if not self._has_more_holes():
