@@ -13,7 +13,7 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.base import compat, primitives
+from tidepool_torch.base import compat, device, primitives
 from tidepool_torch.running import forms
 from tidepool_torch.base import resizing
 from tidepool_torch.base.memory import counts, hook_is_loaded
@@ -315,9 +315,16 @@ def test_recomputation_alone_and_ranks_are_refused():
     with pytest.raises(tidepool.TidepoolError, match="copies only. Next: "):
         tidepool.fit(training.model, training.optimizer, peak="60%", allow=("recompute",))
     ranks = types.SimpleNamespace(together=True)
-    assert "DistributedDataParallel" in forms.why_not(Options(), ranks)
+    assert "DistributedDataParallel" in forms.why_not(device.HOST, Options(), ranks)
     ranks.together = False
-    assert forms.why_not(Options(), ranks) is None
+    assert forms.why_not(device.HOST, Options(), ranks) is None
+
+
+@only_here
+def test_a_gpu_is_refused():
+    gpu = types.SimpleNamespace(has_streams=True, device="cuda:0")
+    ranks = types.SimpleNamespace(together=False)
+    assert "a tensor that is away would end the process" in forms.why_not(gpu, Options(), ranks)
 
 
 @only_here

@@ -21,6 +21,9 @@ class SwapExecutor:
     land() where it ends early. Between steps bytes are where the plan's boundary says, until
     land()."""
 
+    in_limbo = 0  # bytes that only copies use: none goes on beside the ops
+    op_runs = True  # whether an op may have done a part, where it has no room
+
     def __init__(self, schedule, region):
         self.schedule = schedule
         self.program = schedule.program

@@ -86,6 +86,10 @@ class Executor:
     def stalled(self):
         return self.copies.stalled
 
+    @property
+    def in_limbo(self):
+        return self.copies.in_limbo()
+
     # ---- between steps
 
     def enter(self, storages, away):

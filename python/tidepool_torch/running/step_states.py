@@ -211,7 +211,7 @@ class Planned:
         recording = planned.program.recording
         if planned.known is None:
             planned.known = runner.known_behind(recording)
-        taken = runner.limit.taken() - self._executor.copies.in_limbo()
+        taken = runner.limit.taken() - self._executor.in_limbo
         more = runner.limit.worth_a_word(taken - planned.known - recording.held)
         if not more:
             return
