@@ -146,3 +146,19 @@ def test_tensors_of_the_host_are_no_growth():
     ran = inside(Case(call=call), 0.6)
     assert ran.divergences == 0
     assert ran.planned_steps > 0
+
+
+def test_what_belongs_on_the_device_between_steps_comes_back_above_the_cap(caps, monkeypatch):
+    """The budget is so small that reactive steps end with weights away, and the cap has holes."""
+    monkeypatch.setattr(WHERE, "in_holes", lambda budget: 0)
+    simgpu.segment(64 << 10)
+    case = Case("mlp", "adamw", rows=64, clip=False, steps=6)
+    ran = inside(case, 0.5, allow=("swap",))
+    assert differences(plain(case), ran) == []
+
+
+def test_links_are_measured_in_what_is_left(caps):
+    case = Case("mlp", "adamw", rows=64, clip=False, steps=4)
+    ran = inside(case, 0.9, machine=None)
+    assert differences(plain(case), ran) == []
+    assert ran.planned_steps > 0

@@ -90,6 +90,7 @@ class StreamDevice:
         self.pin, self.unpin = pin, unpin
         self.module = torch.get_device_module(device)
         self.counts = _AllocatorCounts(self.module, device)
+        self._share = 1.0  # of its memory that PyTorch's allocator may have
         self._exported = {}  # `_cdata` -> reference
         self._empty_pair = None
 
@@ -131,15 +132,22 @@ class StreamDevice:
         if most is None or not self._has_cap:
             yield
             return
-        set_share = self.module.set_per_process_memory_fraction
-        all_of_it = self.module.mem_get_info(self.device)[1]
-        get_share = getattr(self.module, "get_per_process_memory_fraction", lambda device: 1.0)
-        before = get_share(self.device)
-        set_share(min(before, most / all_of_it), self.device)
+        with self._share_of_memory(min(self._share, most / self.module.mem_get_info(self.device)[1])):
+            yield
+
+    def uncapped(self):
+        """Enters a block without that, in one with it."""
+        return self._share_of_memory(1.0) if self._has_cap else contextlib.nullcontext()
+
+    @contextlib.contextmanager
+    def _share_of_memory(self, share):
+        before, self._share = self._share, share
+        self.module.set_per_process_memory_fraction(share, self.device)
         try:
             yield
         finally:
-            set_share(before, self.device)
+            self._share = before
+            self.module.set_per_process_memory_fraction(before, self.device)
 
     # ---- bytes
 

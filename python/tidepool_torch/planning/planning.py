@@ -7,6 +7,7 @@ import torch
 
 from ..base import device
 from ..base.advice import needs_of, next_of
+from ..base.compat import OUT_OF_MEMORY
 from ..base.errors import BudgetInfeasible, in_words, needed_in_words
 from ..base.primitives import SWAPS_ONLY
 from ..recording.kept import Kept
@@ -18,6 +19,7 @@ _PROBE = 32 << 20
 _TRIES = 4
 _STEPS_UP = 8
 _LEAST_PROBE = 1 << 20
+_LEAST_PROBE_OF_ALL = 16 << 10
 
 
 def make_plan(program, machine, peak, host, options, plan_by=None):
@@ -110,6 +112,16 @@ def measured_machine(where, tier, room=2 * _PROBE):
     """The machine of a device as Tidepool's machine file has it, with the host tier's speeds measured by a
     copy that takes no more than half of `room`, if it can."""
     size = min(_PROBE, max(room // 2, _LEAST_PROBE))
+    while True:
+        try:
+            return _measured_by(where, tier, size)
+        except OUT_OF_MEMORY:
+            size //= 2
+            if size < _LEAST_PROBE_OF_ALL:
+                raise
+
+
+def _measured_by(where, tier, size):
     buffer = where.fresh(size)
     torch.empty(0, dtype=torch.uint8, device=where.device).set_(buffer, 0, (size,), (1,)).fill_(1)
     region = tier.region(size)

@@ -4,6 +4,7 @@ import ctypes
 import time
 
 from ..base import device, primitives
+from ..base.compat import OUT_OF_MEMORY
 from ..base.primitives import StorageWeakRef
 
 _PIECE = 64 << 10
@@ -88,6 +89,16 @@ class Away:
         self._remove(storage._cdata)
         self.moved_in += entry.size
         self.seconds += time.perf_counter() - start
+
+    def back_anyhow(self, storage):
+        """The same, above what the allocator may have where there is no room; whether there was."""
+        try:
+            self.back(storage)
+            return True
+        except OUT_OF_MEMORY:
+            with device.of(storage).uncapped():
+                self.back(storage)
+            return False
 
     def hand_over(self, storage, target, offset):
         """The bytes go to an offset of another region; the storage stays without."""

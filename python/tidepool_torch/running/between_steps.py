@@ -85,7 +85,7 @@ class BetweenSteps:
         self.current = planned
         # What the plan leaves alone is on the device in all of its steps.
         for storage in self.away.living():
-            self.away.back(storage)
+            self.away.back_anyhow(storage)
 
     def leave_plan(self):
         if self.current is not None:

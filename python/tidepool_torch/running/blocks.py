@@ -74,7 +74,7 @@ class Blocks:
         for t, p, storage in bound:
             if self._on_device(p):
                 if storage in away:
-                    away.back(storage)
+                    away.back_anyhow(storage)
                 self.lent[t] = p
                 self._look(t, p, storage, p)
 

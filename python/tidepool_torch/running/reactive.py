@@ -112,14 +112,17 @@ class Reactive:
         fits = True
         for storage in [s for s in storages if s in self.away]:
             fits = self._room(primitives.nbytes(storage), staying) and fits
-            self.away.back(storage)
+            fits = self.away.back_anyhow(storage) and fits
         return fits
 
     def bring_back_what_fits(self, storages):
         for storage in storages:
             if not self._room(primitives.nbytes(storage), self._candidates):
                 break
-            self.away.back(storage)
+            try:
+                self.away.back(storage)
+            except OUT_OF_MEMORY:
+                break
 
     def _call(self, func, args, kwargs):
         def run():
