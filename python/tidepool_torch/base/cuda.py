@@ -33,11 +33,6 @@ class CudaDevice(StreamDevice):
             _set_expandable_segments()
             torch.cuda.empty_cache()
 
-    def kept_by_driver(self):
-        """Bytes of the GPU that somebody has beside PyTorch's allocator: contexts, libraries, others."""
-        free, total = torch.cuda.mem_get_info(self.device)
-        return total - free - torch.cuda.memory_reserved(self.device)
-
 
 def _set_expandable_segments():
     try:

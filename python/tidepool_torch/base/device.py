@@ -63,6 +63,10 @@ class HostDevice:
         """Returns bytes of a budget that its allocator may keep between blocks."""
         return 0
 
+    def kept_by_driver(self):
+        """Returns bytes of it that are nobody's in this process."""
+        return 0
+
     def holes(self):
         """Returns how many it kept at most, since its counts began."""
         return 0

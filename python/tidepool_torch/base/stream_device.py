@@ -113,6 +113,11 @@ class StreamDevice:
         kept = self.module.memory_reserved(self.device) - self.module.memory_allocated(self.device)
         return int((free + kept) * (1 - _RESERVE))
 
+    def kept_by_driver(self):
+        """Bytes that somebody has beside PyTorch's allocator: contexts, libraries, other programs."""
+        free, total = self.module.mem_get_info(self.device)
+        return total - free - self.module.memory_reserved(self.device)
+
     def holes(self):
         if not self._has_cap:
             return 0

@@ -197,7 +197,7 @@ class StepRunner:
         self.outgrown += by_what_it_took
 
     def count_planned(self, planned):
-        self._look_at_allocator()
+        self._look_at_allocator(is_first=planned.steps == 0)
         planned.steps += 1
         planned.times.add(self._timer.stop())
         if not self.trained.device.has_streams:
@@ -209,14 +209,19 @@ class StepRunner:
             self.say(f"step {planned.first_step} took {known[0] * 1e3:.0f} ms "
                       f"(predicted {planned.prediction.seconds * 1e3:.0f})", once=planned)
 
-    def _look_at_allocator(self):
-        """What it had to do for want of room."""
+    def _look_at_allocator(self, is_first):
+        """What it had to do for want of room; behind the first step of a plan, what is not its own."""
+        kept = self.trained.device.kept_by_driver() if is_first else 0
+        if kept > 0:
+            self.say(f"{in_words(kept)} of the device are the driver's, libraries' and other programs', beside "
+                     "what PyTorch reserves: no budget counts them", once="driver")
         refused = self.trained.device.retries()
         if refused > self._refused:
             self.say(f"step {self.steps}: the allocator found no room {counted(refused - self._refused, 'time')} "
                      "and let go of what it kept, which waits for the device; a convolution may have used "
                      "another algorithm. Next: a larger budget", once="refused")
         self._refused = refused
+
     # ---- calls
 
     def check_thread(self):
