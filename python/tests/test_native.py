@@ -356,6 +356,7 @@ class Walk:
         self.passing = [NOT_PASSING] * len(self.calls)
         self.position = 0
         self.highest = -1
+        self.python_looks_at = ()
         self.growth = Growth([None] * len(expected) if made is None else made, 64)
         self.ours = ours
         self.read_later = read_later

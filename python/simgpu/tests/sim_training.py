@@ -260,6 +260,7 @@ def inside(case, share, policy="lazy", seed=1, raise_races=True, before_step=lam
             batches = case.batches(number)
             before_step(number, budget)
             planned = sum(p.steps for p in budget._plans)
+            gc.collect()  # tensors in cycles of Python's are the script's garbage
             simgpu.reset_peak()
             waits = simgpu.stats()["host_syncs"]
             with (step(budget) if step else budget.step()):

@@ -50,6 +50,7 @@ class Executor:
         self.by_value = kept.by_value
         self.growth = Growth(schedule.made, schedule.program.min_bytes)
         self.highest = schedule.highest
+        self.python_looks_at = schedule.python_looks_at
         self.look = lambda func: None  # called right before that call runs
         self.blocks = Blocks(schedule, region, lambda: self._next)
         self.ours = self.blocks.ours

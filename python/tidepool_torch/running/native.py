@@ -89,8 +89,8 @@ class NativeStepMode(StepMode):
         if executor not in self._all_watched:
             growth = executor.growth
             rows = [_as_watched(*call, made) for call, made in zip(executor.calls, growth.made)]
-            if executor.highest >= 0:
-                rows[executor.highest] = None
+            for position in executor.python_looks_at:
+                rows[position] = None
             self._all_watched[executor] = self._module.Watched(rows, growth.least)
         return self._all_watched[executor]
 

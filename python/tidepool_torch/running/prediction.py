@@ -101,5 +101,5 @@ class _Walk:
         self.calls = [(func, LEFT_ALONE)] * _CALLS + [(None, None)]
         self.passing = [passing(func, LEFT_ALONE)] * _CALLS + [NOT_PASSING]
         self.growth = Growth([None] * _CALLS, 0)
-        self.highest = -1
+        self.python_looks_at = ()
         self.ours, self.read_later = set(), set()

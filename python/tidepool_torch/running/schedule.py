@@ -82,6 +82,7 @@ class StepSchedule:
     signals[i]   whether another thread wants to know when instruction i is done
     lets_go      positions of ops before which PyTorch lets go of what a call behind which it does so
                  has ended (Action.ends_late)
+    python_looks_at   positions of calls that may not pass unseen, whatever they are on
     silent[i]    whether instruction i is a call of PyTorch's that asks nothing
     newest_after[i]  (tensor, placement) of which rerun i makes the value that PyTorch has of it
     """
@@ -99,7 +100,8 @@ class StepSchedule:
         self.highest, self.highest_makes = self._find_highest()
         self.passing = [passing(*call, made) for call, made in zip(self.calls, self.made)]
         self.lets_go = set(self._find_where_late_ends())
-        for position in self.lets_go | {self.highest} - {-1}:
+        self.python_looks_at = self.lets_go | {self.highest} - {-1}
+        for position in self.python_looks_at:
             self.passing[position] = NOT_PASSING
 
     def op_at(self, position):
