@@ -355,7 +355,6 @@ class Walk:
         self.calls = [*expected, (None, None)]
         self.passing = [NOT_PASSING] * len(self.calls)
         self.position = 0
-        self.highest = -1
         self.python_looks_at = ()
         self.growth = Growth([None] * len(expected) if made is None else made, 64)
         self.ours = ours
