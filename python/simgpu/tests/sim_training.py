@@ -240,12 +240,12 @@ def _plain(fields):
     return Ran(values(losses), state_of(model, optimizer), peak)
 
 
-def inside(case, share, policy="lazy", seed=1, raise_races=True, before_step=lambda *_: None,
+def inside(case, share, policy="lazy", order_seed=1, raise_races=True, before_step=lambda *_: None,
            step=None, link=2e9, **options):
     """before_step(number, budget) is called before each; step(budget) is its block."""
     expected = plain(case)
     gc.collect()
-    simgpu.policy(policy, seed)
+    simgpu.policy(policy, order_seed)
     simgpu.races()
     simgpu.raise_races(raise_races)
     base = simgpu.stats()["allocated"]

