@@ -37,10 +37,11 @@ if [[ $# -gt 0 ]]; then
 fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-run $tests/test_faults_on_sim.py $tests/test_stops_on_sim.py > "$log" 2>&1 &
+half=(faults_on_sim.py caps_on_sim.py time_on_sim.py ways_on_sim.py)
+run "${half[@]/#/$tests/test_}" > "$log" 2>&1 &
 beside=$!
 status=0
-run $tests --ignore $tests/test_faults_on_sim.py --ignore $tests/test_stops_on_sim.py || status=$?
+run $tests "${half[@]/#/--ignore=$tests/test_}" || status=$?
 wait $beside || status=$?
 cat "$log"
 exit $status

@@ -31,7 +31,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void uncheckedSetDevice(c10::Device) const noexcept override {}
   c10::Stream getStream(c10::Device) const noexcept override { return stream_of(current_stream); }
   c10::Stream getDefaultStream(c10::Device) const override { return stream_of(0); }
-  c10::Stream getNewStream(c10::Device, int) const override { return stream_of(device().new_stream()); }
+  c10::Stream getNewStream(c10::Device, int) const override {
+    return stream_of(device().new_stream());
+  }
   c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override {
     return stream_of(device().new_stream());
   }

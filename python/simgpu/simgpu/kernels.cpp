@@ -25,7 +25,8 @@ using torch::jit::Stack;
 using Change = std::function<at::Tensor(const at::Tensor&)>;
 
 /// Arguments that a kernel writes though its schema does not say so: running statistics.
-const std::map<std::string, std::vector<size_t>> kHiddenWrites = {{"aten::native_batch_norm", {3, 4}}};
+const std::map<std::string, std::vector<size_t>> kHiddenWrites = {
+    {"aten::native_batch_norm", {3, 4}}};
 
 struct WithoutPython {
   c10::impl::ExcludeDispatchKeyGuard guard{
@@ -72,7 +73,8 @@ void each_tensor(const IValue& value, const std::function<void(const at::Tensor&
 }
 
 at::Tensor with_number_mark(at::Tensor to, const at::Tensor& from) {
-  if (from.unsafeGetTensorImpl()->is_wrapped_number()) to.unsafeGetTensorImpl()->set_wrapped_number(true);
+  if (from.unsafeGetTensorImpl()->is_wrapped_number())
+    to.unsafeGetTensorImpl()->set_wrapped_number(true);
   return to;
 }
 
@@ -193,7 +195,8 @@ Accesses accesses_of(const c10::FunctionSchema& schema, const Stack& arguments) 
   return accesses;
 }
 
-/// Runs an op whose result the host reads, or whose sizes depend on values: it waits for the arguments.
+/// Runs an op whose result the host reads, or whose sizes depend on values: it waits for the
+/// arguments.
 void run_for_values(const c10::OperatorHandle& op, const Accesses& accesses, Stack arguments,
                     Stack* stack) {
   const int stream = current_stream;
@@ -202,7 +205,8 @@ void run_for_values(const c10::OperatorHandle& op, const Accesses& accesses, Sta
   const WithoutPython guard;
   op.callBoxed(&arguments);
   for (const IValue& value : arguments) {
-    stack->push_back(changed(value, [](const at::Tensor& t) { return t.to(c10::Device(kSim, 0)); }));
+    stack->push_back(
+        changed(value, [](const at::Tensor& t) { return t.to(c10::Device(kSim, 0)); }));
   }
 }
 
@@ -233,7 +237,8 @@ void run_task(const c10::OperatorHandle& op, Stack arguments, const Stack& targe
 const IValue& argument_of(const c10::FunctionSchema& schema, const Stack& arguments,
                           const c10::AliasInfo& alias) {
   for (size_t k = 0; k < arguments.size(); ++k) {
-    if (is_written(schema.arguments()[k]) && *alias_of(schema.arguments()[k]) == alias) return arguments[k];
+    if (is_written(schema.arguments()[k]) && *alias_of(schema.arguments()[k]) == alias)
+      return arguments[k];
   }
   TORCH_CHECK(false, "sim: ", schema.name(), " returns what is none of its arguments");
 }
@@ -248,8 +253,8 @@ void kernel(const c10::OperatorHandle& op, Stack* stack) {
   for (const c10::Argument& result : schema.returns()) {
     makes = makes || alias_of(result) == nullptr;
     has_values = has_values || !makes_tensors(result);
-    TORCH_CHECK_NOT_IMPLEMENTED(alias_of(result) == nullptr || is_written(result), "sim: ",
-                                schema.name(), " makes a view, and has no kernel here");
+    TORCH_CHECK_NOT_IMPLEMENTED(alias_of(result) == nullptr || is_written(result),
+                                "sim: ", schema.name(), " makes a view, and has no kernel here");
   }
   resize_outputs(op, arguments);
   Accesses accesses = accesses_of(schema, arguments);
@@ -263,7 +268,9 @@ void kernel(const c10::OperatorHandle& op, Stack* stack) {
       results[i] = argument_of(schema, arguments, *alias);
       continue;
     }
-    results[i] = changed(results[i], [](const at::Tensor& t) { return empty_like_on({kSim, 0}, t); });
+    results[i] = changed(results[i], [](const at::Tensor& t) {
+      return empty_like_on({kSim, 0}, t);
+    });
     each_tensor(results[i], [&](const at::Tensor& t) { accesses.add(t, true); });
     targets[i] = changed(results[i], as_cpu);
   }
@@ -279,7 +286,8 @@ void kernel(const c10::OperatorHandle& op, Stack* stack) {
 }
 
 int64_t choose_attention(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                         const std::optional<at::Tensor>&, double, bool, std::optional<double>, bool) {
+                         const std::optional<at::Tensor>&, double, bool, std::optional<double>,
+                         bool) {
   return 0;  // by ops that every device has
 }
 

@@ -39,7 +39,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   using sim::device;
   using sim::Sim;
   sim::register_hooks();
-  module.def("policy", [](const std::string& name, uint64_t seed) { device().set_policy(name, seed); });
+  module.def("policy",
+             [](const std::string& name, uint64_t seed) { device().set_policy(name, seed); });
   module.def("cap", [](size_t bytes) { locked([&](Sim& s) { s.pool.cap = bytes; }); });
   module.def("segment", [](size_t bytes) { locked([&](Sim& s) { s.pool.segment = bytes; }); });
   module.def("poison", [](bool on) { locked([&](Sim& s) { s.poisons = on; }); });

@@ -18,7 +18,8 @@ bool Pool::Free::operator<(const Free& other) const {
 }
 
 Pool::Pool() {
-  void* at = mmap(nullptr, 2 * kRegion, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* at =
+      mmap(nullptr, 2 * kRegion, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   TORCH_CHECK(at != MAP_FAILED, "sim: no address space");
   base_ = end_ = reinterpret_cast<uintptr_t>(at);
   mprotect(reinterpret_cast<void*>(base_ + kRegion), kRegion, PROT_READ | PROT_WRITE);

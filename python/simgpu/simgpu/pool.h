@@ -1,4 +1,5 @@
-/// Gives out device addresses as a caching allocator does: freed blocks serve their own stream at once.
+/// Gives out device addresses as a caching allocator does: freed blocks serve their own stream at
+/// once.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,8 @@ using Recorded = std::shared_ptr<Version>;
 
 constexpr size_t kRegion = size_t(1) << 36;
 
-/// Blocks of multiples of kGrain in segments, each of one stream; best fit, split, joined. Not locked.
+/// Blocks of multiples of kGrain in segments, each of one stream; best fit, split, joined. Not
+/// locked.
 class Pool {
  public:
   /// Maps the addresses that are given out, which fault, and the bytes behind them.

@@ -8,9 +8,7 @@ namespace {
 
 constexpr size_t kMostFound = 1000;
 
-std::string called(int who) {
-  return who == kHost ? "the host" : "stream " + std::to_string(who);
-}
+std::string called(int who) { return who == kHost ? "the host" : "stream " + std::to_string(who); }
 
 }  // namespace
 
@@ -25,7 +23,8 @@ void Races::look(int who, const Clock& clock, const std::string& name, const Ran
   for (uintptr_t g = range.begin / kGrain; g <= (range.end - 1) / kGrain; ++g) {
     Last& last = last_[g];
     if (last.writer >= 0 && last.writer != who && clock.at[last.writer] < last.written) {
-      report(range.write ? "writes" : "reads", who, name, "written", last.writer, *last.writer_name, g);
+      report(range.write ? "writes" : "reads", who, name, "written", last.writer, *last.writer_name,
+             g);
     }
     if (!range.write) {
       last.read[who] = now;

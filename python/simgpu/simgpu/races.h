@@ -13,7 +13,7 @@ namespace sim {
 
 constexpr int kMostStreams = 16;
 constexpr int kHost = kMostStreams - 1;  // the host's own place in a clock
-constexpr size_t kGrain = 512;          // accesses are compared in such pieces; blocks begin on them
+constexpr size_t kGrain = 512;  // accesses are compared in such pieces; blocks begin on them
 
 /// What somebody has seen happen: of each stream, how many of its tasks.
 struct Clock {

@@ -1,6 +1,6 @@
-/// A device that obeys CUDA's rules on a CPU: streams, events, a caching allocator, memory that the host
-/// cannot read. What a GPU leaves to chance is certain here: the order in which streams run is a policy,
-/// accesses that no wait orders are named, and time is counted, not measured.
+/// A device that obeys CUDA's rules on a CPU: streams, events, a caching allocator, memory that the
+/// host cannot read. What a GPU leaves to chance is certain here: the order in which streams run is
+/// a policy, accesses that no wait orders are named, and time is counted, not measured.
 #pragma once
 
 #include <c10/core/DeviceType.h>
@@ -44,12 +44,14 @@ struct Generator {
   uint64_t next();
 };
 
-/// The device. Any thread may call; one worker runs all tasks, so that bits depend on no thread count.
+/// The device. Any thread may call; one worker runs all tasks, so that bits depend on no thread
+/// count.
 class Sim {
  public:
   Sim();
 
-  /// Raises OutOfMemoryError above the cap, behind one retry that finishes all and releases segments.
+  /// Raises OutOfMemoryError above the cap, behind one retry that finishes all and releases
+  /// segments.
   void* allocate(size_t asked, int stream);
   void free(void* pointer);
   void record_stream(void* pointer, int stream);
@@ -111,8 +113,8 @@ class Sim {
     int64_t time = 0;
   };
 
-  void submit(Lock& lock, int stream, std::string name, const std::vector<Range>& ranges, int64_t takes,
-              std::function<void()> run);
+  void submit(Lock& lock, int stream, std::string name, const std::vector<Range>& ranges,
+              int64_t takes, std::function<void()> run);
   Recorded record(Lock& lock, int stream);
   void push(Lock& lock, int stream, Task task);
   void until(Lock& lock, const Recorded& recorded);

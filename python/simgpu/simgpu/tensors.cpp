@@ -31,7 +31,8 @@ at::Tensor over(void* bytes, const at::Tensor& like) {
 }
 
 at::Tensor empty(c10::IntArrayRef size, Dtype dtype, Layout, Where, Pinned, Format format) {
-  return at::detail::empty_generic(size, &allocator(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+  return at::detail::empty_generic(size, &allocator(),
+                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
                                    c10::dtype_or_default(dtype), format);
 }
 
@@ -51,7 +52,9 @@ const at::Tensor& resize(const at::Tensor& self, c10::IntArrayRef size, Format f
   return at::native::resize_(self, size, format);
 }
 
-at::Tensor view(const at::Tensor& self, c10::IntArrayRef size) { return at::native::view(self, size); }
+at::Tensor view(const at::Tensor& self, c10::IntArrayRef size) {
+  return at::native::view(self, size);
+}
 
 at::Tensor reshape_alias(const at::Tensor& self, c10::IntArrayRef size, c10::IntArrayRef stride) {
   return at::native::_reshape_alias(self, size, stride);
@@ -69,8 +72,8 @@ at::Tensor& set_whole_storage(at::Tensor& self, at::Storage storage) {
   return at::native::set_(self, std::move(storage));
 }
 
-at::Tensor& set_storage(at::Tensor& self, at::Storage storage, int64_t offset, c10::IntArrayRef size,
-                        c10::IntArrayRef stride) {
+at::Tensor& set_storage(at::Tensor& self, at::Storage storage, int64_t offset,
+                        c10::IntArrayRef size, c10::IntArrayRef stride) {
   return at::native::set_storage_cpu_(self, std::move(storage), offset, size, stride);
 }
 
@@ -85,13 +88,15 @@ at::Tensor copy_within(const at::Tensor& from, const at::Tensor& to) {
   Accesses accesses;
   accesses.add(from, false);
   accesses.add(to, true);
-  const int64_t takes = device().locked([&](Sim& sim) { return sim.rates.of_kernel(accesses.bytes); });
+  const int64_t takes =
+      device().locked([&](Sim& sim) { return sim.rates.of_kernel(accesses.bytes); });
   device().ask(current_stream, "aten::copy_", accesses.ranges, takes,
                [from = as_cpu(from), to = as_cpu(to)]() mutable { to.copy_(from); });
   return to;
 }
 
-/// From the host or to it: beside the host only where its memory is pinned and nothing is converted.
+/// From the host or to it: beside the host only where its memory is pinned and nothing is
+/// converted.
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   if (to.numel() == 0) return to;
   if (is_sim(from) && is_sim(to)) return copy_within(from, to);
@@ -105,7 +110,9 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
     if (!pinned) ++sim.counters.pageable;
     return sim.rates.of_copy(static_cast<int64_t>(span_of(to))) * (pinned ? 1 : kPageableIsSlower);
   });
-  at::Tensor source = is_sim(from) ? as_cpu(from) : beside ? over(from.data_ptr(), from) : from.detach().clone();
+  at::Tensor source = is_sim(from) ? as_cpu(from)
+                      : beside     ? over(from.data_ptr(), from)
+                                   : from.detach().clone();
   at::Tensor target = is_sim(to) ? as_cpu(to) : over(to.data_ptr(), to);
   const int stream = current_stream;
   device().ask(stream, is_sim(to) ? "copy to device" : "copy to host", accesses.ranges, takes,

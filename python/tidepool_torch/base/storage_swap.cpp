@@ -1,5 +1,6 @@
-// What torch 2.12 has and 2.7 to 2.11 have not: a storage gives its bytes to another, and the text of an
-// error that goes again. Functions over `storage._cdata`: neither Python's headers nor a GPU's are needed.
+// What torch 2.12 has and 2.7 to 2.11 have not: a storage gives its bytes to another, and the text
+// of an error that goes again. Functions over `storage._cdata`: neither Python's headers nor a
+// GPU's are needed.
 #include <c10/core/StorageImpl.h>
 
 namespace {
@@ -24,8 +25,8 @@ void refresh(c10::StorageImpl& storage) {
 
 extern "C" {
 
-/// Swaps bytes, size, allocator and flags. Returns 1 where UntypedStorage._swap_data_ptr_ would refuse:
-/// for other devices, and for other sizes of which none is 0.
+/// Swaps bytes, size, allocator and flags. Returns 1 where UntypedStorage._swap_data_ptr_ would
+/// refuse: for other devices, and for other sizes of which none is 0.
 int tidepool_swap(void* one, void* other) {
   c10::StorageImpl &a = of(one), &b = of(other);
   const auto size_of_a = a.nbytes(), size_of_b = b.nbytes();
