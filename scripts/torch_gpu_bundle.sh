@@ -64,7 +64,7 @@ trap 'rm -rf "$site"' EXIT
 swap=$(ls libtidepool_storage_swap_"$("$python" -c \
   'import torch; print(torch.__version__.replace("+", "_"))')".so 2> /dev/null || true)
 [[ -z $swap ]] || cp "$swap" "$site/tidepool_torch/base/"
-export PYTHONPATH=$site:$PWD PYTHONUNBUFFERED=1 PYTORCH_ALLOC_CONF=expandable_segments:True
+export PYTHONPATH=$site:$PWD${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1 PYTORCH_ALLOC_CONF=expandable_segments:True
 mkdir -p "$out"
 "$python" -m tidepool_torch doctor 2>&1 | tee "$out/doctor.txt" || true
 "$python" -m gpu_check --out "$out" "$@" 2>&1 | tee "$out/log"

@@ -55,8 +55,8 @@ def _image_model(rows):
     return model, data, loss
 
 
-def make(name, rows=None):
-    """(model, optimizer, step(i), its batches), always the same."""
+def make(name, rows=None, optimizer_of=None):
+    """(model, optimizer, step(i), its batches), always the same; optimizer_of(model) makes another."""
     torch.manual_seed(0)
     if name.startswith("resnet"):
         model, data, loss = _image_model(rows or (2 if IS_SIM else 192))
@@ -64,6 +64,8 @@ def make(name, rows=None):
     else:
         model, data, loss = _language_model(name, rows or (2 if IS_SIM else 16))
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=not IS_SIM)
+    if optimizer_of is not None:
+        optimizer = optimizer_of(model)
     half = name.endswith("bf16")
 
     def step(i):
@@ -126,15 +128,14 @@ def run_one(text):
     prepare()
     asked = json.loads(text)
     torch.backends.cudnn.benchmark = False
-    model, optimizer, step, _ = make(asked["name"], asked.get("rows"))
+    offloaded = asked["how"] == "offloaded optimizer"
+    model, optimizer, step, _ = make(asked["name"], asked.get("rows"), _offloaded if offloaded else None)
     around, budget = contextlib.nullcontext, None
     if asked["how"] == "checkpoint":
         _checkpointed(model)
     elif asked["how"] == "save_on_cpu":
         def around():
             return torch.autograd.graph.save_on_cpu(pin_memory=not IS_SIM)
-    elif asked["how"] == "offloaded optimizer":
-        optimizer = _offloaded(model)
     elif asked["how"] == "tidepool":
         import tidepool_torch
         budget = tidepool_torch.fit(model, optimizer, peak=asked["peak"], **OPTIONS)

@@ -82,7 +82,7 @@ def walk(request):
 def test_bytes_come_back(walk):
     walk.begin()
     assert (walk.read() == 8).all()
-    walk.copies.wait_for_all()
+    walk.copies.end([0, 1])
     assert simgpu.races() == []
 
 
@@ -97,7 +97,7 @@ def test_a_copy_back_waits_for_the_copy_out(walk):
 def test_what_comes_behind_a_step_finds_its_copies_done(walk, ends):
     walk.begin()
     if ends:
-        walk.copies.wait_for_all()
+        walk.copies.end([0, 1])
     there = torch.empty(0, dtype=torch.uint8, device=SIM).set_(walk.blocks[1])
     there.add_(1)
     assert bool(simgpu.races()) != ends
@@ -122,7 +122,7 @@ def test_a_block_in_limbo_is_nobodys(walk, is_retired):
     del block
     other = torch.empty(SIZE, dtype=torch.uint8, device=SIM)
     assert bool(simgpu.races()) != is_retired
-    walk.copies.wait_for_all()  # limbo is over
+    walk.copies.end([0, 1])  # limbo is over
     del other
     torch.empty(2 * SIZE, dtype=torch.uint8, device=SIM)
     assert simgpu.races() == []
@@ -133,24 +133,57 @@ def test_the_host_never_waits(walk):
     waits = simgpu.stats()["host_syncs"]
     walk.copies.wait(3)
     walk.copies.settle(0)
-    walk.copies.wait_for_all()
+    walk.copies.end([0, 1])
     walk.copies.begin()
     assert simgpu.stats()["host_syncs"] == waits
 
 
-def test_host_memory_that_a_copy_still_uses_is_nobodys():
-    simgpu.policy("lazy")
-    memory = PinnedMemory(WHERE)
-    region = memory.region(SIZE)
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_copy_waits_for_one_of_the_step_before(walk, waits):
+    """Its bytes of the host are read there, on the other stream."""
+    if waits:
+        walk.copies._waits_for_last_step = [[], [2], [], []]
+    walk.begin()
+    before = dict(walk.blocks)  # nobody else gets these
+    walk.begin()
+    assert bool(simgpu.races()) != waits
+    del before
+
+
+def test_a_copy_takes_the_block_in_limbo_that_its_addresses_were(walk):
+    walk.copies._placements = {p: types.SimpleNamespace(offset=0, bytes=SIZE) for p in (0, 1)}
+    walk.copies.begin()
+    walk.blocks[0] = torch.full((SIZE,), 7, dtype=torch.uint8, device=SIM).untyped_storage()
+    address = walk.blocks[0].data_ptr()
+    walk.copies.is_done(0)
+    walk.copies.start(1)
+    walk.copies.retire(0, walk.blocks.pop(0))
+    walk.copies.start(2)
+    assert walk.blocks[1].data_ptr() == address
+    assert walk.copies.in_limbo() == 0
+    assert (walk.read() == 8).all()
+    assert simgpu.races() == []
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_host_memory_that_a_copy_still_uses_is_nobodys(policy, is_kept, monkeypatch):
+    def at_once(memory, region):
+        region.slab.free.give(region.start, SIZE)
+        memory.taken -= SIZE
+
+    if not is_kept:
+        monkeypatch.setattr(PinnedMemory, "give_back", at_once)
+    simgpu.policy(policy, 3)
+    memory, side = PinnedMemory(WHERE), torch.Stream(device=SIM)
     x = torch.ones(SIZE, dtype=torch.uint8, device=SIM)
-    WHERE.out(x.untyped_storage(), region)
-    address = region.address
-    region.release()
-    assert memory.taken == SIZE
-    second = memory.region(SIZE)
-    assert second.address != address
-    simgpu.synchronize()
-    assert memory.region(SIZE).address == address
+    side.wait_stream(torch.accelerator.current_stream(SIM))
+    with side:
+        region = memory.region(SIZE)
+        WHERE.out(x.untyped_storage(), region)
+        region.release()
+    WHERE.out(x.untyped_storage(), memory.region(SIZE))
+    assert bool(simgpu.races()) != is_kept
     memory.close()
 
 

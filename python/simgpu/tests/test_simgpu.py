@@ -16,17 +16,6 @@ POLICIES = ("eager", "lazy", "last", "random")
 MIB = 1 << 20
 
 
-@pytest.fixture(autouse=True)
-def _whole():
-    simgpu.policy("lazy")
-    simgpu.raise_races(False)
-    simgpu.races()
-    yield
-    simgpu.cap(1 << 36)
-    simgpu.fail_allocation(-1)
-    simgpu.synchronize()
-
-
 def convolutions():
     torch.manual_seed(0)
     nn = torch.nn

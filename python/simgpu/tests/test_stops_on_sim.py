@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 import simgpu
 import tidepool_torch as tidepool
 from sim_training import PLANNING, SIM, Case, Ran, differences, inside, machine, plain, state_of, values
-from test_stops import StopAt, calls_of_a_step  # of the package's own tests
+from test_stops import StopAt  # of the package's own tests
 
 POLICIES = ("eager", "lazy", "last", "random")
 PLANNED = 3  # a step that is

@@ -29,7 +29,7 @@ class CudaDevice(StreamDevice):
                 f"PyTorch's memory allocator for GPUs is {backend!r}, in which a budget cannot be held. "
                 "Next: no backend: in PYTORCH_ALLOC_CONF, and no CUDAPluggableAllocator")
         settings = torch.cuda.memory._snapshot().get("allocator_settings", {})
-        if settings.get("expandable_segments") is False:
+        if settings.get("expandable_segments") is not True:
             _set_expandable_segments()
             torch.cuda.empty_cache()
 

@@ -79,11 +79,11 @@ class HostDevice:
         """Enters a block in which the allocator refuses more than so many bytes, where it can."""
         return contextlib.nullcontext()
 
-    switches = staticmethod(switches.of_host)
-
     def uncapped(self):
         """Enters a block without that, in one with it."""
         return contextlib.nullcontext()
+
+    switches = staticmethod(switches.of_host)
 
     def repeats(self, op):
         """Says whether a second run of an op on the same values has the same bits."""
@@ -106,7 +106,7 @@ class HostDevice:
         region.read(storage.data_ptr(), storage.nbytes(), offset)
 
     def wait(self):
-        """Until all copies that were asked for are done."""
+        """Waits until all copies that were asked for are done."""
 
     def content(self, storage):
         """Returns the bytes of a storage, as Python has bytes."""

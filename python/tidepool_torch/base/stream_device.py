@@ -90,7 +90,7 @@ class StreamDevice:
         self.pin, self.unpin = pin, unpin
         self.module = torch.get_device_module(device)
         self.counts = _AllocatorCounts(self.module, device)
-        self._share = 1.0  # of its memory that PyTorch's allocator may have
+        self._shares = None  # of its memory, in capped(): the script's own and the one that holds
         self._exported = {}  # `_cdata` -> reference
         self._empty_pair = None
 
@@ -137,22 +137,29 @@ class StreamDevice:
         if most is None or not self._has_cap:
             yield
             return
-        with self._share_of_memory(min(self._share, most / self.module.mem_get_info(self.device)[1])):
-            yield
-
-    def uncapped(self):
-        """Enters a block without that, in one with it."""
-        return self._share_of_memory(1.0) if self._has_cap else contextlib.nullcontext()
-
-    @contextlib.contextmanager
-    def _share_of_memory(self, share):
-        before, self._share = self._share, share
-        self.module.set_per_process_memory_fraction(share, self.device)
+        # A cap of the script's own holds too, where torch tells of it.
+        own = getattr(self.module, "get_per_process_memory_fraction", lambda device: 1.0)(self.device)
+        self._shares = own, min(own, most / self.module.mem_get_info(self.device)[1])
+        self._set_share(self._shares[1])
         try:
             yield
         finally:
-            self._share = before
-            self.module.set_per_process_memory_fraction(before, self.device)
+            self._set_share(own)
+            self._shares = None
+
+    @contextlib.contextmanager
+    def uncapped(self):
+        if self._shares is None:
+            yield
+            return
+        self._set_share(self._shares[0])
+        try:
+            yield
+        finally:
+            self._set_share(self._shares[1])
+
+    def _set_share(self, share):
+        self.module.set_per_process_memory_fraction(share, self.device)
 
     # ---- bytes
 

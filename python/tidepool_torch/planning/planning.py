@@ -1,11 +1,9 @@
 """From a recorded step to a plan within all of the budget, on the machine as it is."""
 
 import dataclasses
-import time
 
 import torch
 
-from ..base import device
 from ..base.advice import needs_of, next_of
 from ..base.compat import OUT_OF_MEMORY
 from ..base.errors import BudgetInfeasible, in_words, needed_in_words

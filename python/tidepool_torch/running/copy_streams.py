@@ -92,11 +92,11 @@ class CopyStreams:
         _learn(self._knows[stream], known)
 
     def on(self, stream):
-        """A block whose copies that stream carries out; None: that of the ops."""
+        """Enters a block whose copies that stream carries out; None: that of the ops."""
         return self._device.on(None if stream is None else self._streams[stream])
 
     def fresh_for(self, p, size, stream):
-        """Bytes of a placement that a copy on `stream` may fill; None: on that of the ops."""
+        """Returns bytes that a copy on `stream` may fill; None: on that of the ops."""
         below = [entry for entry in self._limbo if self._overlap(entry[1], p)]
         if stream is not None and len(below) == 1:
             uses, _, block = below[0]
@@ -137,14 +137,8 @@ class CopyStreams:
                 self._ops_wait(self._instructions[w].stream, self._begun - len(self.done) + w)
         self._let_go()
 
-    def wait_for_all(self):
-        """The same for all copies."""
-        for stream, last in self._last.items():
-            self._ops_wait(stream, last)
-        self._let_go()
-
     def end(self, placements):
-        """Behind the last call of a step: `placements` are PyTorch's until the next one."""
+        """Settles `placements`, which are PyTorch's until the next step."""
         for p in placements:
             self.settle(p)
 
@@ -155,7 +149,7 @@ class CopyStreams:
             _learn(self._waited, known)
 
     def _event_of(self, stream, copy):
-        """One of a copy from before the last step: its stream's last, which lies behind it."""
+        """Returns that of a copy; of one before the last step its stream's last, which lies behind it."""
         for events, begun in ((self._events, self._begun),
                               (self._events_of_last_step, self._begun - len(self.done))):
             if 0 <= copy - begun < len(events) and events[copy - begun] is not None:
@@ -190,7 +184,7 @@ class CopyStreams:
     # ---- the end
 
     def stop(self):
-        """All that was asked for is done. What failed in it is raised."""
+        """Waits, on the host, for all that was asked for, and raises what failed in it."""
         self._device.wait()
         for known in (self._waited, *self._knows.values()):
             _learn(known, self._last)
@@ -199,7 +193,7 @@ class CopyStreams:
         self._events = [None] * len(self._events)
 
     def close(self):
-        """No copy uses the plan's host bytes any more."""
+        """Waits until no copy uses the plan's host bytes."""
         self._device.wait()
 
     def _record(self, i, stream, known):

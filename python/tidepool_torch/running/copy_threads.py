@@ -98,11 +98,11 @@ class CopyThreads:
             self._changed.notify_all()
 
     def on(self, stream):
-        """A block whose copies this thread carries out."""
+        """Enters a block whose copies this thread carries out."""
         return contextlib.nullcontext()
 
     def fresh_for(self, p, size, stream):
-        """Bytes for a copy to fill."""
+        """Returns bytes for a copy to fill."""
         return self._device.fresh(size)
 
     def retire(self, p, block):
@@ -120,13 +120,10 @@ class CopyThreads:
             self.stalled += time.perf_counter() - start
         self._raise_error()
 
-    def wait_for_all(self):
+    def end(self, placements):
+        """Waits for all copies, behind the last call of a step."""
         self._wait_until(lambda: not self._pending)
         self._raise_error()
-
-    def end(self, placements):
-        """Behind the last call of a step: no copy is left."""
-        self.wait_for_all()
 
     def in_limbo(self):
         """Bytes of blocks that nobody but copies uses."""

@@ -5,7 +5,7 @@ Each has run() for the calls, `walk` for those that may pass unseen (step_mode.p
 a recorder that has all of the step or None, and abort() where the step ends with an exception.
 """
 
-from ..base import calls, primitives, refusals
+from ..base import calls, refusals
 from ..base.compat import OUT_OF_MEMORY
 from ..base.errors import in_words
 from ..base.primitives import SWAPS_ONLY, VIEWS_ARE_USES
