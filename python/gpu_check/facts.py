@@ -32,6 +32,7 @@ def _prepare_sim():
         simgpu.cap(int(share * simgpu.TOTAL))
 
     simgpu.segment(4096)
+    simgpu.expandable(True)
     torch.sim.set_per_process_memory_fraction = set_share
     devices.at(device()).in_holes = lambda budget: budget // 8
 

@@ -8,6 +8,7 @@ raise_races(on)         an access that no wait orders is a RuntimeError at once;
 forbid_waits(on)        the host's waiting for the device is a RuntimeError
 skip_tasks(on)          nothing is run: what the host takes to ask for work is left
 cap(bytes)              most bytes that may be reserved, as set_per_process_memory_fraction()
+segment(bytes), expandable(on)   what the allocator reserves at once; whether parts of it go back
 rates(bandwidth, link, launch)   bytes a second of kernels and copies, nanoseconds of a launch; now()
 fail_allocation(n), fail_task(name, n)   the n-th from now on fails, from 0; -1: none does
 host_register(address, bytes), host_unregister(address)   as cudaHostRegister
@@ -49,7 +50,8 @@ def _build():
 torch.utils.rename_privateuse1_backend("sim")
 _native = _build()
 
-cap, segment, poison, rates = _native.cap, _native.segment, _native.poison, _native.rates
+cap, segment, expandable = _native.cap, _native.segment, _native.expandable
+poison, rates = _native.poison, _native.rates
 look_for_races, raise_races, races = _native.look_for_races, _native.raise_races, _native.races
 fail_allocation, fail_task = _native.fail_allocation, _native.fail_task
 host_register, host_unregister = _native.host_register, _native.host_unregister

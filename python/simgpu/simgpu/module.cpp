@@ -43,6 +43,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
              [](const std::string& name, uint64_t seed) { device().set_policy(name, seed); });
   module.def("cap", [](size_t bytes) { locked([&](Sim& s) { s.pool.cap = bytes; }); });
   module.def("segment", [](size_t bytes) { locked([&](Sim& s) { s.pool.segment = bytes; }); });
+  module.def("expandable", [](bool on) { locked([&](Sim& s) { s.pool.expandable = on; }); });
   module.def("poison", [](bool on) { locked([&](Sim& s) { s.poisons = on; }); });
   module.def("look_for_races", [](bool on) { locked([&](Sim& s) { s.races.looks = on; }); });
   module.def("raise_races", [](bool on) { locked([&](Sim& s) { s.raises_races = on; }); });

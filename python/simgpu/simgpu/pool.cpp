@@ -84,18 +84,24 @@ std::set<int> Pool::other_streams_of(uintptr_t at) const {
   return block.used_by;
 }
 
+/// Says whether two free blocks in a row are one: parts between them may have been released.
+bool Pool::touch(const Blocks::value_type& one, const Blocks::value_type& next) {
+  return one.second.free && next.second.free && one.second.segment == next.second.segment &&
+         one.first + one.second.size == next.first;
+}
+
 void Pool::give_back(uintptr_t at) {
   auto it = blocks_.find(at);
   it->second.free = true;
   const auto next = std::next(it);
-  if (next != blocks_.end() && next->second.free && next->second.segment == it->second.segment) {
+  if (next != blocks_.end() && touch(*it, *next)) {
     not_free(next->first, next->second);
     it->second.size += next->second.size;
     blocks_.erase(next);
   }
   if (it != blocks_.begin()) {
     const auto before = std::prev(it);
-    if (before->second.free && before->second.segment == it->second.segment) {
+    if (touch(*before, *it)) {
       not_free(before->first, before->second);
       before->second.size += it->second.size;
       blocks_.erase(it);
@@ -120,11 +126,13 @@ void Pool::release_segments() {
   for (auto it = blocks_.begin(); it != blocks_.end();) {
     const auto next = std::next(it);
     const auto& [at, block] = *it;
-    const bool whole = block.free && at == block.segment &&
-                       (next == blocks_.end() || next->second.segment != block.segment);
-    if (whole) {
+    const bool is_all =
+        at == block.segment && (next == blocks_.end() || next->second.segment != block.segment);
+    if (block.free && (expandable || is_all)) {
       reserved -= block.size;
-      madvise(real(reinterpret_cast<void*>(at)), block.size, MADV_DONTNEED);
+      if (is_all)
+        madvise(real(reinterpret_cast<void*>(at)), block.size,
+                MADV_DONTNEED);  // whole pages are one owner's
       not_free(at, block);
       blocks_.erase(it);
     }

@@ -51,6 +51,8 @@ class Pool {
   /// Says whether a range lies in one block that somebody holds.
   bool is_alive(const Range& range) const;
 
+  /// Whether parts of a segment are released, as CUDA's expandable segments are.
+  bool expandable = false;
   size_t cap = kRegion, segment = 64 << 10;
   size_t allocated = 0, peak = 0, reserved = 0, peak_reserved = 0, allocations = 0;
 
@@ -75,6 +77,7 @@ class Pool {
   using Blocks = std::map<uintptr_t, Block>;
 
   void give_back(uintptr_t at);
+  static bool touch(const Blocks::value_type& one, const Blocks::value_type& next);
   void set_free(uintptr_t at, const Block& block) { free_.insert({block.stream, block.size, at}); }
   void not_free(uintptr_t at, const Block& block) { free_.erase({block.stream, block.size, at}); }
 

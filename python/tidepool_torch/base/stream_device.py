@@ -137,6 +137,8 @@ class StreamDevice:
         if most is None or not self._has_cap:
             yield
             return
+        if self.module.memory_reserved(self.device) > most:
+            self.module.empty_cache()  # what steps without a budget have left there
         # A cap of the script's own holds too, where torch tells of it.
         own = getattr(self.module, "get_per_process_memory_fraction", lambda device: 1.0)(self.device)
         self._shares = own, min(own, most / self.module.mem_get_info(self.device)[1])

@@ -3,6 +3,9 @@
 # Room for what no count shows: small blocks of the process, scratch of kernels.
 SLACK = 1 << 20
 
+# More than this part of the budget the allocator is not believed to need between blocks.
+_MOST_IN_HOLES = 4
+
 # Parts of the budget: nodes of autograd's and objects of Python's are in what the C library counts.
 _NOISE = 128
 
@@ -36,6 +39,7 @@ class Limit:
 
     def note_holes(self, size):
         """The allocator kept so many between blocks; whether a plan has to leave more room for that."""
+        size = min(size, self.size // _MOST_IN_HOLES)
         is_more = size > self.for_holes
         self._most_in_holes = max(self._most_in_holes, size)
         return is_more

@@ -67,6 +67,7 @@ class StepRunner:
         self.key = None  # of the step, once its first op was seen
         self.has_grown = False  # a step whose ops were not looked at took too much
         self._refused = self.trained.device.retries()
+        self.had_no_room = False  # in the planned step that ended last
         self._partial = 0  # recorded steps that were not whole
         self.thread = None  # whose step it is
         self.reading = Reading()
@@ -216,7 +217,8 @@ class StepRunner:
             self.say(f"{in_words(kept)} of the device are the driver's, libraries' and other programs', beside "
                      "what PyTorch reserves: no budget counts them", once="driver")
         refused = self.trained.device.retries()
-        if refused > self._refused:
+        self.had_no_room = refused > self._refused
+        if self.had_no_room:
             self.say(f"step {self.steps}: the allocator found no room {counted(refused - self._refused, 'time')} "
                      "and let go of what it kept, which waits for the device; a convolution may have used "
                      "another algorithm. Next: a larger budget", once="refused")

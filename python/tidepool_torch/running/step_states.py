@@ -187,10 +187,10 @@ class Planned:
                              f"{self._largest()}")
 
     def _has_more_holes(self):
-        """Behind the first step of a plan: whether the allocator keeps more between blocks than the plan
-        leaves. Then steps are planned anew."""
+        """Says, behind the first step of a plan, whether the allocator had no room as it keeps more between
+        blocks than the plan leaves. Then steps are planned anew."""
         runner, planned = self._runner, self.planned
-        if planned.ahead or planned.steps != 1:
+        if planned.ahead or planned.steps != 1 or not runner.had_no_room:
             return False
         holes = runner.trained.device.holes()
         if not runner.limit.note_holes(holes):

@@ -91,12 +91,14 @@ def _steps_that_differ(one, other):
 
 class _Snapshot:
     """Copies of what a step changes: all that the model and the optimizers have, parameters that an
-    optimizer alone has too; what is in the optimizers' groups, and their schedulers; random states."""
+    optimizer alone has too; what is in the optimizers' groups, and their schedulers; random states. They
+    lie on the host: a device's budget has no room for them."""
 
     def __init__(self, trained):
         parameters = _parameters_of(trained)
-        self._bytes = {name: s.clone() for name, s in _storages_of(trained, parameters).items()}
-        self._gradients = {name: (p, _copied(p.grad)) for name, p in parameters.items()}
+        self._bytes = {name: _copy_on_host(s)
+                       for name, s in _storages_of(trained, parameters).items()}
+        self._gradients = {name: (p, _on_host(p.grad)) for name, p in parameters.items()}
         self._states = [(o, {owner: _without_tensors(values) for owner, values in o.state.items()})
                         for o in trained.optimizers]
         self._groups = [(group, _copied(_without_parameters(group)))
@@ -111,7 +113,7 @@ class _Snapshot:
             if name in self._bytes:
                 storage.copy_(self._bytes[name])
         for parameter, gradient in self._gradients.values():
-            parameter.grad = _copied(gradient)
+            parameter.grad = None if gradient is None else gradient.clone().to(parameter.device)
         for group, before in self._groups:
             for key in [k for k in _without_parameters(group) if k not in before]:
                 del group[key]
@@ -143,10 +145,11 @@ class _Snapshot:
         """Of the model's parameters from what they were, relative to the largest value of each."""
         largest = 0.0
         for name, parameter in trained.model.named_parameters():
-            now = local(parameter).detach()
-            if name in self._bytes and now.is_floating_point():
-                was = torch.empty(0, dtype=now.dtype, device=now.device).set_(
-                    self._bytes[name], now.storage_offset(), now.size(), now.stride())
+            part = local(parameter).detach()
+            if name in self._bytes and part.is_floating_point():
+                now = part.cpu()
+                was = torch.empty(0, dtype=part.dtype).set_(
+                    self._bytes[name], part.storage_offset(), part.size(), part.stride())
                 scale = was.double().abs().max().item() or 1.0
                 largest = max(largest, (now.double() - was.double()).abs().max().item() / scale)
         return largest
@@ -229,6 +232,14 @@ def _set_random_states(where, states):
 # ---- values
 
 
+def _copy_on_host(storage):
+    return storage.clone() if device.HOST.has(storage) else storage.cpu()
+
+
+def _on_host(tensor):
+    return None if tensor is None else tensor.detach().cpu().clone()
+
+
 def _copied(value):
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
@@ -242,8 +253,7 @@ def _copied(value):
 def _same_bytes(one, other):
     if one.nbytes() != other.nbytes():
         return False
-    flat = [torch.empty(0, dtype=torch.uint8, device=s.device).set_(s, 0, (s.nbytes(),), (1,))
-            for s in (one, other)]
+    flat = [torch.empty(0, dtype=torch.uint8).set_(s, 0, (s.nbytes(),), (1,)) for s in (one, other)]
     return torch.equal(*flat)
 
 
