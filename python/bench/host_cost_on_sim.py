@@ -1,5 +1,5 @@
 """What a planned step costs the host on a device with streams, a call: on "sim", whose tasks take no time
-and are not run, beside plain steps in turn.
+and are not run, beside plain steps and plain steps under a mode of PyTorch's that does nothing, in turn.
 
     scripts/simgpu_test.sh has the environment; python python/bench/host_cost_on_sim.py [--rounds 31]
 """
@@ -18,6 +18,14 @@ from sim_training import PLANNING, Case, machine, plain  # noqa: E402
 import simgpu  # noqa: E402
 import tidepool_torch as tidepool  # noqa: E402
 from tidepool_torch.running import native  # noqa: E402
+from tidepool_torch.running.schedule import Action  # noqa: E402
+from tidepool_torch.running.step_mode import call_it_as_it_is  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
+
+class Passing(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
 
 
 def _seconds(step):
@@ -25,6 +33,9 @@ def _seconds(step):
     begun = time.process_time()
     step()
     return time.process_time() - begun
+
+
+call_it_as_it_is(Passing)
 
 
 def main():
@@ -47,7 +58,9 @@ def main():
                     case.step(other, its_own, batches)
             planned = budget._plans[0]
             calls = len(planned.executor.calls) - 1
+            acts = sum(isinstance(action, Action) for _, action in planned.executor.calls)
             copies = sum(x.is_copy for x in planned.plan.instructions)
+            reruns = sum(x.again for x in planned.plan.instructions if not x.is_copy)
             simgpu.synchronize()
             simgpu.skip_tasks(True)
 
@@ -55,14 +68,20 @@ def main():
                 with budget.step():
                     case.step(other, its_own, batches)
 
-            plainly, within = [], []
-            for _ in range(rounds):
-                plainly.append(_seconds(lambda: case.step(one, its, batches)))
-                within.append(_seconds(inside))
+            def plainly():
+                case.step(one, its, batches)
+
+            def under_a_mode():
+                with Passing():
+                    plainly()
+
+            times = [[_seconds(step) for step in (plainly, under_a_mode, inside)] for _ in range(rounds)]
             simgpu.skip_tasks(False)
-        a, b = statistics.median(plainly), statistics.median(within)
-        print(f"{model} {share:.0%}: {calls} calls, {copies} copies; plain {a / calls * 1e6:.2f} us a call, "
-              f"planned +{(b - a) / calls * 1e6:.2f} us")
+        plain_time, mode_time, planned_time = (
+            statistics.median(t) / calls * 1e6 for t in zip(*times))
+        print(f"{model} {share:.0%}: {calls} calls, {acts} that the plan acts at, {copies} copies, {reruns} "
+              f"reruns; plain {plain_time:.2f} us a call, under a mode that does nothing "
+              f"+{mode_time - plain_time:.2f}, planned +{planned_time - plain_time:.2f}")
 
 
 if __name__ == "__main__":

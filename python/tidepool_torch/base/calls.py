@@ -5,6 +5,7 @@ import torch
 from .compat import PLAIN, storage_of
 
 Tensor = torch.Tensor
+_LISTS = (list, tuple)
 
 # Kernels that write arguments which their schema does not mark: running statistics.
 HIDDEN_WRITES = {
@@ -21,7 +22,7 @@ def _collect(values, into):
     for value in values:
         if isinstance(value, Tensor):
             into.append(value)
-        elif isinstance(value, (list, tuple)):
+        elif isinstance(value, _LISTS):
             _collect(value, into)
     return into
 

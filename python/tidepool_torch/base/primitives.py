@@ -52,11 +52,7 @@ has_bytes = FORMS[FORM].has_bytes
 
 
 def _while_no_op_runs_on_it(move):
-    @functools.wraps(move)
-    def moved(storage, *arguments):
-        with running_ops.none_on(storage):
-            move(storage, *arguments)
-    return moved
+    return functools.partial(running_ops.move_beside, move)
 
 
 set_away = _while_no_op_runs_on_it(FORMS[FORM].set_away)

@@ -38,18 +38,21 @@ def on(storages):
                 _changed.notify_all()
 
 
-@contextlib.contextmanager
-def none_on(storage):
-    """Its bytes move: waits for the ops that run on it, and lets none begin."""
-    c = storage._cdata
+def move_beside(move, storage, *arguments):
+    """Calls move(storage, *arguments) when no op runs on the storage; none begins meanwhile."""
     with _changed:
-        _more(_to_move, c)
-        try:
-            _changed.wait_for(lambda: c not in _running)
-            yield
-        finally:
-            _fewer(_to_move, c)
-            _changed.notify_all()
+        if storage._cdata in _running:
+            _wait_for_ops_on(storage._cdata)
+        move(storage, *arguments)
+
+
+def _wait_for_ops_on(c):
+    _more(_to_move, c)
+    try:
+        _changed.wait_for(lambda: c not in _running)
+    finally:
+        _fewer(_to_move, c)
+        _changed.notify_all()
 
 
 def _begin_in_child():

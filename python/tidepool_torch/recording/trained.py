@@ -37,15 +37,16 @@ class Trained:
         def add(name, kind, tensor):
             tensor = local(tensor)
             storage = storage_of(tensor)
-            if storage._cdata not in seen and wanted(tensor):
-                seen.add(storage._cdata)
+            identity = storage._cdata
+            if identity not in seen and wanted(tensor):
+                seen.add(identity)
                 found.append((name, kind, storage))
 
         for name, tensor in [*self.model.named_parameters(), *self.model.named_buffers()]:
             add(name, "weight", tensor)
         for number, optimizer in enumerate(self.optimizers):
             for parameter, state in optimizer.state.items():
-                owner = self._names.get(id(parameter), f"optimizer{number}.{id(parameter)}")
+                owner = self._names.get(id(parameter)) or f"optimizer{number}.{id(parameter)}"
                 for key, value in state.items():
                     if isinstance(value, torch.Tensor):
                         add(f"{owner}.{key}", "optimizer_state", value)

@@ -38,6 +38,7 @@ class Blocks:
         self.looked_at = {}  # placement -> the storage of such a one that owns its block's bytes
         self.left = {}  # tensor -> calls of this step that still use it
         self.moved_out = self.moved_in = 0
+        self._texts = {}  # (tensor, the op that uses it next) -> what is said of it while it is away
 
     def name(self, t):
         return self.program.tensors[t].name
@@ -190,8 +191,12 @@ class Blocks:
         self.points_at[t] = p
 
     def say_away(self, t, storage):
-        primitives.set_away(storage, not_here(self.name(t), self.schedule.next_use(t, self._now()),
-                                              self.program.tensors[t].persistent))
+        until = self.schedule.next_use(t, self._now())
+        text = self._texts.get((t, until))
+        if text is None:
+            text = self._texts[t, until] = not_here(self.name(t), until,
+                                                    self.program.tensors[t].persistent)
+        primitives.set_away(storage, text)
 
     def is_last_of(self, p):
         """Whether nothing of the plan's follows behind the life of this placement."""

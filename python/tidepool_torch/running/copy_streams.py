@@ -178,8 +178,9 @@ class CopyStreams:
         return sum(self._device.block_bytes(block.nbytes()) for _, _, block in self._limbo)
 
     def _let_go(self):
-        self._limbo = [entry for entry in self._limbo
-                       if any(self._waited[s] < i for s, i in entry[0].items())]
+        if self._limbo:
+            self._limbo = [entry for entry in self._limbo
+                           if any(self._waited[s] < i for s, i in entry[0].items())]
 
     # ---- the end
 

@@ -204,7 +204,8 @@ class Executor:
             raise Diverged(func, "something outside of PyTorch looks at what it writes")
         i = action.instruction
         blocks, copies = self.blocks, self.copies
-        self._finish_late()
+        if self._unfinished is not None:
+            self._finish_late()
         if self._next < i:
             self._walk(i)
         if copies.missing[i] or copies.error is not None:
@@ -223,6 +224,7 @@ class Executor:
             self._keep(action, func, args, kwargs)
         self.op_runs = True
         out = func(*args, **kwargs)
+        made = self.growth.made[self.position]
         self.position += 1
         for t, p in action.updates:
             blocks.newest[t] = {p}
@@ -231,8 +233,8 @@ class Executor:
             left[t] -= 1
         if action.births:
             self._take_births(action, tensors, out)
-        else:
-            self.growth.look_at(self.position - 1, out, args, kwargs)
+        elif made is not None:
+            self.growth.take(out, made, tensors)
         if action.ends_late:
             # PyTorch lets go of it before the next op: then it is known who holds it.
             self._unfinished = i

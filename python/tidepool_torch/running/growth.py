@@ -44,13 +44,18 @@ class Growth:
         """At what the call at `position` made."""
         made = self.made[position]
         if made is not None:
-            self.take(out, made, [storage_of(t)._cdata for t in calls.tensors_in(args, kwargs)])
+            self.take(out, made, calls.tensors_in(args, kwargs))
 
-    def take(self, out, made, known=()):
-        """`made` bytes were recorded of its new results; `known` are `_cdata` of other storages."""
-        if isinstance(out, torch.Tensor) and not known:
+    def take(self, out, made, arguments=()):
+        """`made` bytes were recorded of a call's new results; those of its tensors are not new."""
+        if isinstance(out, torch.Tensor):
             size = storage_of(out).nbytes()
         else:
+            size = sum(s.nbytes() for s in calls.fresh_storages(out, ()))
+        if size <= made or size < self.least:
+            return
+        if arguments:
+            known = [storage_of(t)._cdata for t in arguments]
             size = sum(s.nbytes() for s in calls.fresh_storages(out, known))
         if size > made and size >= self.least:
             self.spare -= size - made

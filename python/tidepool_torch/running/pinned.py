@@ -46,9 +46,14 @@ class Region:
         self.slab = slab
         self.start = start
         self.size = size
+        self._parts = {}  # (offset, size) -> a tensor over these bytes
 
     def _part(self, offset, size):
-        return self.slab.bytes[self.start + offset:self.start + offset + size]
+        part = self._parts.get((offset, size))
+        if part is None:
+            part = self._parts[offset, size] = self.slab.bytes[self.start + offset:
+                                                               self.start + offset + size]
+        return part
 
     def take_from(self, source, offset):
         """Asks for a copy of a tensor of bytes to an offset, on the stream that is current."""
@@ -70,6 +75,7 @@ class Region:
 
     def release(self):
         if self.slab is not None:
+            self._parts.clear()
             self._memory.give_back(self)
             self.slab = None
 
