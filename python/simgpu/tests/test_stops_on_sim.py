@@ -1,7 +1,9 @@
 """Steps on "sim" that end early, differ from the recorded one, or meet an error: nothing is lost."""
 
 import contextlib
+import itertools
 import os
+import zlib
 
 import pytest
 import torch
@@ -56,38 +58,63 @@ def compare(case, share, policy, in_step, **options):
     assert simgpu.races() == []
 
 
-def places(count, of):
-    """Each of so many ops with TIDEPOOL_ATTACKS, else some."""
-    return range(3, count, 1 if "TIDEPOOL_ATTACKS" in os.environ else max(1, count // of))
+def stopped_at_each(case, budget_of):
+    """Trains with one step ended by an exception at an op, then a whole one, for op after op. Returns
+    {(op, which): a sum of all that is trained} and the Report."""
+    model, optimizer = case.make()
+    budget = budget_of(model, optimizer)
+    begin = budget.step if budget else contextlib.nullcontext
+    found = {}
+
+    def step(number=PLANNED):
+        case.step(model, optimizer, case.batches(number), number)
+
+    def note(op, which):
+        with budget.resident() if budget else contextlib.nullcontext():
+            gradients = [p.grad for p in model.parameters() if p.grad is not None]
+            found[op, which] = zlib.crc32(b"".join(
+                t.cpu().numpy().tobytes() for t in [*state_of(model, optimizer).values(), *gradients]))
+
+    for number in range(PLANNED):
+        with begin():
+            step(number)
+    for op in itertools.count(0, 1 if "TIDEPOOL_ATTACKS" in os.environ else 23):
+        is_whole = True
+        try:
+            with begin(), StopAt(op, Stopped):
+                step()
+        except Stopped:
+            is_whole = False
+        note(op, "stopped")
+        optimizer.zero_grad()
+        with begin():
+            step()
+        note(op, "next")
+        if is_whole:
+            break
+    report = budget.report() if budget else None
+    if budget:
+        budget.close()
+    return found, report
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("case, share, link", [
     (Case(), 0.6, 2e9), (Case(optimizer="sgd", rows=16), 0.5, 1e8)], ids=["copies", "reruns"])
 def test_an_exception_at_any_op_leaves_what_plain_training_has(case, share, link, policy):
-    model, optimizer = case.make()
-    batches = case.batches(0)
-    case.step(model, optimizer, batches)
-    count = _calls(lambda: case.step(model, optimizer, batches))
-    for calls in places(count, 3):
-        def in_step(begin, step, calls=calls):
-            with pytest.raises(Stopped), begin(), StopAt(calls, Stopped):
-                step()
-
-        compare(case, share, policy, in_step, machine=machine(link))
-
-
-def _calls(step):
-    class Count(StopAt):
-        made = 0
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            Count.made += 1
-            return func(*args, **(kwargs or {}))
-
-    with Count(0, None):
-        step()
-    return Count.made
+    """At each one with TIDEPOOL_ATTACKS, else at some."""
+    peak = int(plain(case).peak * share)
+    simgpu.policy("eager")
+    expected, _ = stopped_at_each(case, lambda *_: None)
+    simgpu.policy(policy, 3)
+    simgpu.raise_races(True)
+    there, report = stopped_at_each(case, lambda m, o: fit(m, o, peak, machine=machine(link)))
+    simgpu.raise_races(False)
+    assert len(expected) > 30
+    assert [at for at in expected if expected[at] != there.get(at)] == []
+    assert simgpu.races() == []
+    assert report.planned_steps >= len(expected) // 2
+    assert report.moved_out if link == 2e9 else report.reruns
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -180,22 +207,28 @@ def test_batches_of_another_size(policy):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_evaluation_and_state_dict_between_steps(policy):
     case = Case()
-    seen = []
+    expected, seen = [], []
 
-    def before_step(number, budget):
-        model = budget._model
+    def look(into, model, optimizer):
         model.eval()
         with torch.no_grad():
-            seen.append(model(case.batches(99)[0][0]).cpu())
+            into.append(model(case.batches(99)[0][0]).cpu())
         model.train()
-        seen.append({k: v.cpu() for k, v in model.state_dict().items()})
-        for optimizer in budget._trained.optimizers:
-            optimizer.state_dict()
+        into += [v.cpu() for v in model.state_dict().values()]
+        into += [v.cpu() for state in optimizer.state_dict()["state"].values() for v in state.values()]
 
-    ran = inside(case, 0.6, policy, before_step=before_step)
+    simgpu.policy("eager")
+    model, optimizer = case.make()
+    for number in range(case.steps):
+        look(expected, model, optimizer)
+        case.step(model, optimizer, case.batches(number), number)
+
+    ran = inside(case, 0.6, policy,
+                 before_step=lambda _, budget: look(seen, budget._model, *budget._trained.optimizers))
     assert differences(plain(case), ran) == []
     assert ran.planned_steps > 0
-    assert torch.equal(seen[-1]["head.weight"], seen[-1]["head.weight"])
+    assert len(seen) == len(expected) > 100
+    assert all(torch.equal(a, b) for a, b in zip(expected, seen))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
