@@ -6,7 +6,7 @@
 #   scripts/simgpu_test.sh [PYTEST_ARGUMENT...]
 #
 # Where torch cannot be fetched it says so in its last line and passes. TIDEPOOL_ATTACKS has each model
-# meet each budget, means and order. TIDEPOOL_TORCH_VENV, TIDEPOOL_LIBRARY and TIDEPOOL_PROGRAM are those
+# meet each budget, means and order; TIDEPOOL_ORDER_SEED=1, 2, ... other orders by chance. TIDEPOOL_TORCH_VENV, TIDEPOOL_LIBRARY and TIDEPOOL_PROGRAM are those
 # of torch_test.sh.
 set -euo pipefail
 

@@ -10,6 +10,7 @@ import pytest
 import scripts_for_run as scripts
 import torch
 
+from tidepool_torch.base.library import HOW_TO_INSTALL
 from tidepool_torch.user import cli, diagnosis
 from tidepool_torch.base import hook
 from tidepool_torch.base.errors import in_words
@@ -239,8 +240,8 @@ def test_budget_that_cannot_be_met_ends_with_4(run):
 
 
 @pytest.mark.parametrize("options, said", [
-    (["--peak", "10Gi"], "give bytes above 0, or text such as '10GiB'"),
-    (["--peak", "10G"], "argument --peak: '10G': give bytes above 0"),
+    (["--peak", "10Gi"], "give bytes, a whole number above 0, or text such as '10GiB'"),
+    (["--peak", "10G"], "argument --peak: '10G': give bytes, a whole number above 0"),
     (["--peak", "10gib"], "KiB, MiB, GiB, TiB, kB, MB, GB, TB), or a share such as '60%'"),
     (["--peak=-5%"], "argument --peak: '-5%': a percentage is above 0"),
     (["--peak", "120%"], "a percentage is above 0 and at most 100"),
@@ -311,7 +312,7 @@ def test_name_that_the_model_does_not_have_ends_with_2(run):
 def test_a_hook_that_is_not_there_is_named_with_its_place(run, tmp_path):
     done = run(scripts.NO_TRAINING, ["--peak", "1GiB"], TIDEPOOL_HOOK=str(tmp_path / "no.so"))
     assert (f"tidepool: there is no allocator hook at {tmp_path / 'no.so'}: bytes are counted by the C "
-            "library, peaks are not exact. Next: install the wheel, or set TIDEPOOL_HOOK to the hook"
+            f"library, peaks are not exact. Next: {HOW_TO_INSTALL}; or set TIDEPOOL_HOOK to the hook"
             ) in done.stderr.splitlines()
 
 

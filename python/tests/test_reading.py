@@ -1,5 +1,6 @@
 """Other threads that read what is trained."""
 
+import contextlib
 import io
 import threading
 
@@ -10,7 +11,7 @@ import models
 import tidepool_torch as tidepool
 from tidepool_torch.base import primitives, running_ops
 from tidepool_torch.planning.planning import machine_of
-from training import Ran, Style, body, differences, one_step, plain, state_of
+from training import Ran, Style, bits, body, differences, one_step, plain, state_of
 
 STYLE = Style()
 
@@ -219,3 +220,45 @@ def test_checkpoints_are_saved_in_the_middle_of_steps():
                 thread.join()
     assert not {e for e in errors if "is not on the device" not in e} and sizes <= {2}
     assert differences(plain(models.tiny_gpt, 12, STYLE), Ran(losses, state_of(training))) == []
+
+
+@pytest.mark.parametrize("share", ["55%", "65%", "75%"])
+@pytest.mark.parametrize("allow", [("swap",), ("swap", "recompute")])
+@pytest.mark.parametrize("when", ["begin", "forward", "backward", "update"])
+def test_state_dict_inside_a_step_is_of_now(share, allow, when):
+    """What it hands out of tensors that are away then."""
+
+    def look(training):
+        state = training.optimizer.state_dict()["state"]
+        found = [*training.model.state_dict().values(), *(v for of in state.values() for v in of.values())]
+        return [bits(v.clone()) for v in found]  # numpy would pin the tensor itself
+
+    def train(budget_of):
+        training = models.make(models.tiny_gpt)
+        torch.manual_seed(5)
+        budget = budget_of(training)
+        found = []
+        for n in range(6):
+            x, y = training.batch(n)
+            with budget.step() if budget else contextlib.nullcontext():
+                def at(place):
+                    if place == when:
+                        found.extend(look(training))
+
+                at("begin")
+                loss = training.loss(training.model, x, y)
+                at("forward")
+                loss.backward()
+                at("backward")
+                training.optimizer.step()
+                at("update")
+                training.optimizer.zero_grad()
+        if budget:
+            budget.close()
+        return found
+
+    expected = train(lambda _: None)
+    found = train(lambda t: tidepool.fit(t.model, t.optimizer, peak=share, report=False, evaluations=100,
+                                         allow=allow, min_bytes=1024,
+                                         machine=machine_of(1e9, 1e9, alignment=64)))
+    assert found == expected

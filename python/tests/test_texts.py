@@ -271,8 +271,8 @@ def test_a_full_disk_names_bytes_and_path(tmp_path, monkeypatch):
         tier.region(3 << 20)
     tier.close()
     assert str(caught.value) == (
-        f"the disk of {tmp_path} has no 3.0 MiB left for what leaves the device (1.0 MiB are there): "
-        "No space left on device. Next: free some, or another host_dir=")
+        f"a file in {tmp_path} cannot have 3.0 MiB more for what leaves the device (it has 1.0 MiB): "
+        "No space left on device. Next: free some of the disk, or another host_dir=")
 
 
 def test_full_host_memory_names_bytes(monkeypatch):

@@ -14,10 +14,12 @@ fail_allocation(n), fail_task(name, n)   the n-th from now on fails, from 0; -1:
 host_register(address, bytes), host_unregister(address)   as cudaHostRegister
 host_access(address, bytes, write, name)   says what the host does to such memory
 
-SIMGPU_BUILD names a folder for the built module; it is built once for each torch, in a minute.
+`import simgpu.served` makes it one of the devices that tidepool_torch serves. The module is built once for
+each torch and these sources, by a C++ compiler and ninja, in a minute; SIMGPU_BUILD names a folder for it.
 """
 
 import contextlib
+import hashlib
 import os
 import struct
 import types
@@ -30,19 +32,40 @@ _SOURCES = ("races.cpp", "pool.cpp", "sim.cpp", "backend.cpp", "tensors.cpp", "k
             "autocast.cpp", "lstm_cell.cpp", "module.cpp")
 
 
-def _folder():
+def _text(name):
+    with open(os.path.join(_HERE, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def _folder(texts):
+    """Of these very sources and this torch, so that two trees do not build in turn."""
     asked = os.environ.get("SIMGPU_BUILD")
     if asked:
         return asked
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(cache, "tidepool", "simgpu", torch.__version__.replace("+", "_"))
+    of_sources = hashlib.sha256("".join(texts.values()).encode()).hexdigest()[:12]
+    return os.path.join(cache, "tidepool", "simgpu",
+                        f"{torch.__version__.replace('+', '_')}-{of_sources}")
+
+
+def _write(path, text):
+    """Only where it differs: what has not changed is not compiled again."""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            if file.read() == text:
+                return
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _build():
-    folder = _folder()
+    texts = {name: _text(name) for name in sorted(os.listdir(_HERE)) if name.endswith((".cpp", ".h"))}
+    folder = _folder(texts)
     os.makedirs(folder, exist_ok=True)
+    for name, text in texts.items():
+        _write(os.path.join(folder, name), text)
     return cpp_extension.load(
-        "simgpu_native", [os.path.join(_HERE, name) for name in _SOURCES], build_directory=folder,
+        "simgpu_native", [os.path.join(folder, name) for name in _SOURCES], build_directory=folder,
         extra_cflags=["-O1", "-std=c++20", "-Wno-deprecated-declarations"], with_cuda=False,
         verbose=bool(os.environ.get("SIMGPU_VERBOSE")))
 

@@ -210,6 +210,23 @@ void run_for_values(const c10::OperatorHandle& op, const Accesses& accesses, Sta
   }
 }
 
+/// Calls an op on the CPU. An out= of one number gets a tensor that can grow, for losses do more in
+/// it.
+void call_on_cpu(const c10::OperatorHandle& op, Stack* arguments) {
+  std::vector<std::pair<at::Tensor, at::Tensor>> single;  // (what is to have it, what the op fills)
+  for (size_t k = 0; k < arguments->size(); ++k) {
+    const c10::Argument& argument = op.schema().arguments()[k];
+    IValue& value = (*arguments)[k];
+    if (!is_written(argument) || !argument.kwarg_only() || !is_defined(value)) continue;
+    const at::Tensor out = value.toTensor();
+    if (out.dim() > 0) continue;
+    single.emplace_back(out, out.clone());
+    value = single.back().second;
+  }
+  op.callBoxed(arguments);
+  for (const auto& [to, from] : single) to.copy_(from);
+}
+
 /// Runs an op on the CPU and puts its results where they belong; a random one draws from `seed`.
 void run_task(const c10::OperatorHandle& op, Stack arguments, const Stack& targets,
               std::optional<uint64_t> seed) {
@@ -219,7 +236,7 @@ void run_task(const c10::OperatorHandle& op, Stack arguments, const Stack& targe
     state = generator.get_state();
     generator.set_current_seed(*seed);
   }
-  op.callBoxed(&arguments);
+  call_on_cpu(op, &arguments);
   if (seed) generator.set_state(state);
   for (size_t i = 0; i < targets.size(); ++i) {
     std::vector<at::Tensor> to, from;
@@ -243,11 +260,29 @@ const IValue& argument_of(const c10::FunctionSchema& schema, const Stack& argume
   TORCH_CHECK(false, "sim: ", schema.name(), " returns what is none of its arguments");
 }
 
+/// Ops that take tensors of the host beside those of the device, as CUDA's do: indices.
+bool takes_hosts(const c10::FunctionSchema& schema) {
+  return schema.name().find("index") != std::string::npos;
+}
+
+/// Raises what CUDA does where a tensor with elements lies on the host.
+void check_places(const c10::FunctionSchema& schema, const Stack& arguments) {
+  if (takes_hosts(schema)) return;
+  for (const IValue& argument : arguments) {
+    each_tensor(argument, [&](const at::Tensor& t) {
+      TORCH_CHECK(is_sim(t) || t.dim() == 0 || t.numel() == 0,
+                  "Expected all tensors to be on the same device, but found at least two devices, ",
+                  t.device(), " and sim:0! (", schema.name(), ")");
+    });
+  }
+}
+
 void kernel(const c10::OperatorHandle& op, Stack* stack) {
   const auto& schema = op.schema();
   const auto count = static_cast<int64_t>(schema.arguments().size());
   const Stack arguments(stack->end() - count, stack->end());
   torch::jit::drop(*stack, count);
+  check_places(schema, arguments);
   device().locked([](Sim& sim) { ++sim.counters.kernels; });
   bool makes = false, has_values = op.hasTag(at::Tag::dynamic_output_shape);
   for (const c10::Argument& result : schema.returns()) {

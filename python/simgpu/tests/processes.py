@@ -3,11 +3,11 @@
 import concurrent.futures
 import multiprocessing
 
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["sim_training"])
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["sim_training"])
 
 
 def in_process_of_its_own(work, *arguments):
     """What work(*arguments) returns; BrokenProcessPool where it ends its process."""
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=_processes) as one:
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=processes) as one:
         return one.submit(work, *arguments).result()

@@ -69,6 +69,30 @@ def test_ops_of_several_parts_have_the_bits_of_the_cpu(make):
     got.sum().backward()
 
 
+@pytest.mark.parametrize("loss", [torch.nn.MSELoss, torch.nn.SmoothL1Loss, torch.nn.HuberLoss,
+                                  torch.nn.L1Loss, torch.nn.KLDivLoss, torch.nn.BCEWithLogitsLoss])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_losses_have_the_bits_of_the_cpu(loss, reduction):
+    torch.manual_seed(0)
+    target = torch.rand(8, 4)
+
+    def run(device):
+        x = torch.linspace(-2, 2, 32).reshape(8, 4).to(device).requires_grad_()
+        out = loss(reduction=reduction)(x, target.to(device))
+        out.sum().backward()
+        return out.detach().cpu(), x.grad.cpu()
+
+    assert all(torch.equal(a, b) for a, b in zip(run("cpu"), run(SIM)))
+
+
+def test_a_tensor_of_the_host_is_refused_beside_its_own():
+    layer, x = torch.nn.Linear(4, 4).to(SIM), torch.ones(2, 4)
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        layer(x)
+    assert torch.equal((layer.weight * torch.tensor(2.0)).cpu(), layer.weight.cpu() * 2)
+    assert torch.equal(layer.weight[torch.tensor([1, 0])].cpu(), layer.weight.cpu()[[1, 0]])
+
+
 def test_host_cannot_read_its_addresses():
     x = torch.ones(4, device=SIM)
     assert x.data_ptr() != 0

@@ -232,6 +232,40 @@ def test_evaluation_and_state_dict_between_steps(policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+def test_state_dict_inside_a_step_is_of_now(policy):
+    """What it hands out of tensors that are away then."""
+
+    def watched(into, optimizer_of):
+        def look(_, model):
+            state = optimizer_of().state_dict()["state"]
+            into.extend(v.cpu() for v in model.state_dict().values())
+            into.extend(v.cpu() for of in state.values() for v in of.values())
+        return look
+
+    optimizers, expected, seen = [], [], []
+    simgpu.policy("eager")
+    case = Case(before_backward=watched(expected, lambda: optimizers[0]))
+    model, optimizer = case.make()
+    optimizers.append(optimizer)
+    for number in range(case.steps):
+        case.step(model, optimizer, case.batches(number), number)
+
+    plain(Case())
+    case = Case(before_backward=watched(seen, lambda: optimizers[-1]))
+    simgpu.policy(policy, 3)
+    simgpu.raise_races(True)
+    model, optimizer = case.make()
+    optimizers.append(optimizer)
+    with contextlib.closing(fit(model, optimizer, int(plain(Case()).peak * 0.6))) as budget:
+        for number in range(case.steps):
+            with budget.step():
+                case.step(model, optimizer, case.batches(number), number)
+    simgpu.raise_races(False)
+    assert len(seen) == len(expected) > 100
+    assert all(torch.equal(a, b) for a, b in zip(expected, seen))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_a_tensor_that_is_away_says_so(policy):
     case = Case()
     said = []
@@ -251,7 +285,7 @@ def test_a_tensor_that_is_away_says_so(policy):
 
     ran = inside(case, 0.6, policy, before_step=before_step)
     assert said
-    assert all("is not on the device" in text and "budget.resident()" in text for text in said)
+    assert all("exp_avg is not on the device" in text and "budget.resident()" in text for text in said)
     assert differences(plain(case), ran) == []
 
 

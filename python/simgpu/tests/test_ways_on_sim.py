@@ -2,6 +2,8 @@
 
 import contextlib
 import itertools
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -206,3 +208,30 @@ def test_what_dlpack_exports_stays():
         with budget.step():
             case.step(model, optimizer, case.batches(4))
         assert weight.data_ptr() == address
+
+
+SCRIPT = """
+import torch
+import simgpu.served
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(*(torch.nn.Linear(128, 128) for _ in range(6))).to("sim")
+optimizer = torch.optim.AdamW(model.parameters())
+for step in range(5):
+    F.mse_loss(model(torch.ones(64, 128).to("sim")), torch.zeros(64, 128).to("sim")).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize("options, said", [
+    ([], "3 of them planned"), (["--verify", "4"], "equal to the last bit behind each of 4 steps")])
+def test_run_of_an_unchanged_script(options, said, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "-m", "tidepool_torch", "run", "--peak", "1700KiB", "--evaluations", "50", "--min-bytes",
+         "4096", *options, "--", str(script)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout + done.stderr, done.stderr

@@ -13,6 +13,7 @@ import zlib
 import torch
 
 from . import cuda, memory, switches
+from .unseen import unseen
 
 
 class _ThreadTime:
@@ -128,9 +129,8 @@ class HostDevice:
 
     def note_export(self, storage):
         """Others look at the bytes from now on: the mark is numpy's, by which the storage stays."""
-        unseen = torch._C._DisableTorchDispatch()
-        torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
-        del unseen
+        with unseen():
+            torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
 
     def random_state(self):
         """Returns the state that random ops of this device draw from, on the host."""

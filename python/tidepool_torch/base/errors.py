@@ -20,7 +20,7 @@ class HostTierFull(MemoryError):
     """What leaves the device does not fit where it goes. No data is lost by it."""
 
 
-_UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+_UNITS = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
 def in_words(count):
@@ -88,5 +88,5 @@ def bytes_of(size, what):
                 return count
         except (ValueError, KeyError, OverflowError):
             pass
-    raise ValueError(f"{what}={size!r}: give bytes above 0, or text such as '10GiB' or '500MB' (B, "
+    raise ValueError(f"{what}={size!r}: give bytes, a whole number above 0, or text such as '10GiB' or '500MB' (B, "
                      "KiB, MiB, GiB, TiB, kB, MB, GB, TB)")

@@ -65,6 +65,10 @@ def _places():
     return [beside, "libtidepool.so.1"]
 
 
+HOW_TO_INSTALL = ("install the wheel: in Tidepool's source `make torch-wheel`, then `pip install "
+                  "build/wheel/tidepool_torch-*.whl`")
+
+
 class Library:
     def __init__(self):
         tried = []
@@ -78,7 +82,7 @@ class Library:
         else:
             raise TidepoolError(
                 "libtidepool.so.1 was not found (" + "; ".join(tried) + "). Next: set "
-                "TIDEPOOL_LIBRARY to it, or install the wheel")
+                f"TIDEPOOL_LIBRARY to it, or {HOW_TO_INSTALL}")
         if self._c.tp_abi() != ABI:
             raise TidepoolError(
                 f"{self.path} has interface {self._c.tp_abi()}, this package needs {ABI}. Next: "

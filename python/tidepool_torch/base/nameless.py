@@ -129,6 +129,9 @@ def _open(folder, flags):
         if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
             raise OSError(error.errno, f"host_dir: {os.strerror(error.errno)}", folder) from None
     path = os.path.join(folder, f".tidepool-{os.getpid()}")
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o600)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o600)
+    except OSError as error:
+        raise OSError(error.errno, f"host_dir: {os.strerror(error.errno)}", folder) from None
     os.unlink(path)
     return fd

@@ -57,6 +57,7 @@ def _while_no_op_runs_on_it(move):
 
 set_away = _while_no_op_runs_on_it(FORMS[FORM].set_away)
 bring_back = _while_no_op_runs_on_it(FORMS[FORM].bring_back)
+say_of_away = FORMS[FORM].say_of_away
 set_bytes = _while_no_op_runs_on_it(swapping.set_bytes)
 
 
@@ -75,5 +76,5 @@ def lacks():
 
 
 __all__ = ["FORM", "NotMovable", "StorageWeakRef", "SWAPS_ONLY", "VIEWS_ARE_USES", "alias",
-           "bring_back", "has_bytes", "lacks", "living", "may_move", "nbytes", "set_away",
+           "bring_back", "has_bytes", "lacks", "living", "may_move", "nbytes", "say_of_away", "set_away",
            "set_bytes", "storage_of", "swap", "take_bytes", "why_not"]

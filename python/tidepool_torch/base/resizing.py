@@ -43,6 +43,10 @@ def set_away(storage, message):
     _sizes[storage._cdata] = (StorageWeakRef(storage), size)
 
 
+def say_of_away(storage, message):
+    """Who touches it is told nothing here."""
+
+
 def bring_back(storage, size, fill):
     """Gives the storage `size` bytes again, which fill(storage) writes. Where that fails it stays
     away."""

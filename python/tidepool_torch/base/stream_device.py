@@ -12,6 +12,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from . import switches, unrepeatable
+from .unseen import unseen
 
 _EMPTY_PAIRS = 100
 
@@ -182,11 +183,14 @@ class StreamDevice:
         return self._no_bytes.new_empty(0).set_(storage, 0, (storage.nbytes(),), (1,))
 
     def out(self, storage, region, offset=0):
-        """On the stream that is current; the host does not wait where the region is memory."""
-        region.take_from(self._bytes_of(storage), offset)
+        """On the stream that is current; the host does not wait where the region is memory. A step does
+        not see it: a hook's moves are none of its ops."""
+        with unseen():
+            region.take_from(self._bytes_of(storage), offset)
 
     def back(self, storage, region, offset=0):
-        region.give_to(self._bytes_of(storage), offset)
+        with unseen():
+            region.give_to(self._bytes_of(storage), offset)
 
     def content(self, storage):
         """On the device, for which the host need not wait."""
@@ -195,7 +199,8 @@ class StreamDevice:
     with_content = content
 
     def checksum(self, storage):
-        return zlib.crc32(self._bytes_of(storage).cpu().numpy())
+        with unseen():
+            return zlib.crc32(self._bytes_of(storage).cpu().numpy())
 
     def others_look_at(self, storage):
         reference = self._exported.get(storage._cdata)

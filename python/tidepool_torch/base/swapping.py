@@ -66,6 +66,11 @@ def set_away(storage, message):
     _by[0].say_away(storage, message)
 
 
+def say_of_away(storage, message):
+    """Another message for one that is away."""
+    _by[0].say_away(storage, message)
+
+
 def set_bytes(storage, source, was_away):
     """Gives the storage what `source` has: its bytes, or a look at somebody else's."""
     _by[0].swap(storage, source)

@@ -76,13 +76,17 @@ class SwapExecutor:
         return storage._cdata in self._ours and not primitives.has_bytes(storage)
 
     def copy_of(self, storage):
-        """A storage with the bytes of one that is away between steps, or None."""
+        """A storage with the bytes of one that is away, in a step or between two, or None."""
         t = self._ours.get(storage._cdata)
         if t is None or primitives.has_bytes(storage):
             return None
         copy = device.of(storage).fresh(self.program.tensors[t].bytes)
-        device.of(copy).back(copy, self.region, self.plan.placements[self.plan.boundary[t]].offset)
+        device.of(copy).back(copy, self.region, self._there(t).offset)
         return copy
+
+    def _there(self, t):
+        """The placement on the host that has the newest value."""
+        return next(self.plan.placements[p] for p in self._newest[t] if not self._on_device(p))
 
     def has(self, storage):
         """Whether the plan moves it."""
@@ -157,8 +161,7 @@ class SwapExecutor:
         return living
 
     def _to_away(self, t, storage, away):
-        place = next(p for p in self._newest[t] if not self._on_device(p))
-        away.put_copy(storage, self.region, self.plan.placements[place].offset, self._name(t))
+        away.put_copy(storage, self.region, self._there(t).offset, self._name(t))
 
     def _forget(self, t):
         del self._ours[self._reference.pop(t).cdata]

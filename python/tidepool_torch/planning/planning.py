@@ -1,6 +1,7 @@
 """From a recorded step to a plan within all of the budget, on the machine as it is."""
 
 import dataclasses
+import time
 
 import torch
 
@@ -26,6 +27,7 @@ def make_plan(program, machine, peak, host, options, plan_by=None):
     if peak >= program.recording.peak():
         return _plan_of_nothing(program, machine, options, plan_by)
     beside = 0
+    until = time.monotonic() + options.time_limit
     for _ in range(_TRIES):
         limit = peak - program.small - beside
         try:
@@ -38,6 +40,9 @@ def make_plan(program, machine, peak, host, options, plan_by=None):
         if plan.info.device_bytes + program.small + kept.bytes <= peak:
             return plan, kept
         beside = kept.bytes
+        # All tries together take hardly more than one may.
+        left = max(until - time.monotonic(), options.time_limit / 10)
+        options = dataclasses.replace(options, time_limit=left)
     if options.recompute and options.swap:
         return make_plan(program, machine, peak, host,
                          dataclasses.replace(options, recompute=False), plan_by)
@@ -135,6 +140,8 @@ def _speed(where, move, buffer, region, size=0):
     timer = where.time_of_step()
     buffer = where.fresh(size) if buffer is None else buffer
     move(buffer, region)
+    if not region.is_memory:
+        region.settle()  # the disk has it then
     return buffer.nbytes() / max(float(timer.stop()), 1e-9)
 
 

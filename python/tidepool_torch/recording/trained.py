@@ -8,6 +8,7 @@ from ..base import calls, device, refusals
 from ..base.compat import on_load_state_dict, on_state_dict
 from ..base.errors import TidepoolError
 from ..base.primitives import storage_of
+from ..base.unseen import unseen
 from ..base.wrappers import is_served, local, with_local
 
 
@@ -79,7 +80,7 @@ class Trained:
         returned can be removed."""
 
         def copy_away(owner, state, *_):
-            with beside():
+            with beside(), unseen():
                 _copy_away(state, bytes_of_away)
 
         copies = _Hook(copy_away)

@@ -73,6 +73,13 @@ class Away:
         self.moved_out += size
         self.seconds += time.perf_counter() - start
 
+    def call(self, storage, name):
+        """Names one that is away, which nobody knew by name when it left."""
+        entry = self._entries[storage._cdata]
+        if entry.name != name:
+            entry.name = name
+            primitives.say_of_away(storage, not_here(name))
+
     def put_copy(self, storage, source, offset, name):
         """The same for a storage that is away already, with its bytes at an offset of `source`."""
         size = primitives.nbytes(storage)

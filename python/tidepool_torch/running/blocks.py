@@ -91,15 +91,22 @@ class Blocks:
                    for t, identity in self.identity.items())
 
     def copy_of(self, storage):
-        """A storage with the bytes of one that is away between steps, or None."""
-        for t, identity in self.identity.items():
-            if identity == storage._cdata and self.points_at.get(t) is None:
-                device.of(storage).wait()  # for the copy that brought it there
-                copy = device.of(storage).fresh(storage.nbytes())
-                offset = self.plan.placements[self.plan.boundary[t]].offset
-                device.of(copy).back(copy, self.region, offset)
-                return copy
+        """A storage with the bytes of one that is away, in a step or between two, or None."""
+        with self.lock:  # so that no copy thread ends the life of what is read
+            for t, identity in self.identity.items():
+                if identity == storage._cdata and self.points_at.get(t) is None and t not in self.stay:
+                    return self._copy_of_newest(t, storage)
         return None
+
+    def _copy_of_newest(self, t, storage):
+        device.of(storage).wait()  # for the copy that brought it there
+        here = [self.block[p] for p in self.newest[t] if p in self.block]
+        if here:
+            return here[0].clone()
+        there = next(self.plan.placements[p] for p in self.newest[t] if not self._on_device(p))
+        copy = device.of(storage).fresh(storage.nbytes())
+        device.of(copy).back(copy, self.region, there.offset)
+        return copy
 
     def forget(self):
         """All storages have bytes of their own: none is of the plan any more."""

@@ -13,6 +13,7 @@ from .blocks import Blocks
 from .copy_streams import CopyStreams
 from .copy_threads import AT_ONCE, CopyThreads
 from .growth import Diverged, Growth
+from .read_ahead import ReadAhead
 from .reruns import Copies, KeptCall
 from .schedule import LEFT_ALONE, NOT_PASSING
 
@@ -55,6 +56,8 @@ class Executor:
         self.blocks = Blocks(schedule, region, lambda: self._next)
         self.ours = self.blocks.ours
         self.copies = self.blocks.copies = self._make_copies()
+        reads_files = self.blocks.device.has_streams and not region.is_memory
+        self._ahead = ReadAhead(schedule, region) if reads_files else None
         self.reruns = 0
         self.kept_calls = {}
         self._copies_of_small = Copies()
@@ -128,6 +131,8 @@ class Executor:
         self._copies_of_small.clear()
         self.blocks.begin(storages)
         self.copies.begin()
+        if self._ahead is not None:
+            self._ahead.begin(self.copies.done)
         exports.tell(self._looks_at)
 
     def _looks_at(self, storage):
@@ -292,6 +297,8 @@ class Executor:
                                     for t, p in self.plan.boundary.items()):
             raise Diverged("the end", "something outside of PyTorch looks at what moves")
         exports.tell(None)
+        if self._ahead is not None:
+            self._ahead.end()
         self.blocks.end()
         self.kept_calls.clear()
         self._copies_of_small.clear()
@@ -305,6 +312,8 @@ class Executor:
             x = self.schedule.instructions[i]
             if x.is_copy:
                 self.copies.start(i)
+                if self._ahead is not None:
+                    self._ahead.go_on(self.copies.done)
             elif self.schedule.silent[i]:
                 self.copies.done[i] = True
             elif x.again:
@@ -383,5 +392,7 @@ class Executor:
     def stop_copies(self):
         """No copy runs any more; those that had not begun do not happen."""
         exports.tell(None)
+        if self._ahead is not None:
+            self._ahead.end()
         self.copies.stop()
         self._finish_late()

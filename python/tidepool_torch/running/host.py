@@ -1,17 +1,16 @@
 """Where bytes go that leave the device: memory of the host, or a file without a name."""
 
 import ctypes
+import errno
 import mmap
 import os
 
 from ..base.device import HOST
 from ..base.errors import HostTierFull, in_words
 from ..base.nameless import PAGE, NamelessFile, whole_pages
+from .file_copies import FileCopies
 from .pieces import Pieces
 from .pinned import PinnedMemory
-
-# Bytes that go between a device with streams and a file at once.
-_PIECE = 16 << 20
 
 
 class _MemoryRegion:
@@ -59,6 +58,10 @@ class _Memory:
         pass
 
 
+def _of_full_file(number):
+    return "a higher limit (ulimit -f)" if number == errno.EFBIG else "free some of the disk"
+
+
 class _FileRegion:
     is_memory = False
 
@@ -68,27 +71,29 @@ class _FileRegion:
         self._start = start
 
     def write(self, pointer, size, offset=0):
+        self._file.settle()
         self._file.file.write(pointer, size, self._start + offset)
 
     def read(self, pointer, size, offset=0):
+        self._file.settle()
         self._file.file.read(pointer, size, self._start + offset)
 
     def take_from(self, source, offset):
-        """Copies a tensor of bytes to an offset, through memory that its device copies to."""
-        with self._file.between(source.numel()) as piece:
-            for done in range(0, source.numel(), piece.size):
-                part = source[done:done + piece.size]
-                piece.take_from(part, 0)
-                self._file.wait()
-                self.write(piece.address, part.numel(), offset + done)
+        """Asks for a copy of a tensor of bytes to an offset, on the stream that is current."""
+        self._file.copies.write(source, self._start + offset)
 
     def give_to(self, target, offset):
-        with self._file.between(target.numel()) as piece:
-            for done in range(0, target.numel(), piece.size):
-                part = target[done:done + piece.size]
-                self._file.wait()
-                self.read(piece.address, part.numel(), offset + done)
-                piece.give_to(part, 0)
+        self._file.copies.read(target, self._start + offset)
+
+    def expect(self, offset, size):
+        """These bytes come back next; says whether there was room to read them ahead."""
+        return self._file.copies.expect(self._start + offset, size)
+
+    def forget_expected(self):
+        self._file.copies.forget(self._start, self.size)
+
+    def settle(self):
+        self._file.settle()
 
     def release(self):
         if self._start is not None:
@@ -97,13 +102,12 @@ class _FileRegion:
 
 
 class _File:
-    """Regions of a file. What a device with streams has goes through `pinned`, of which a piece is
-    taken for each copy."""
+    """Regions of a file. `copies` are those of a device with streams, None for the host's own."""
 
-    def __init__(self, folder, alignment, pinned):
+    def __init__(self, folder, alignment, device):
         self.file = NamelessFile(folder, direct=alignment % PAGE == 0)
         self.taken = 0
-        self._pinned = pinned
+        self.copies = FileCopies(device, self.file, PinnedMemory(device)) if device.has_streams else None
         self._free = Pieces()
         self._end = 0
 
@@ -121,27 +125,30 @@ class _File:
             self.file.reserve(start, need)
         except OSError as error:
             raise HostTierFull(
-                f"the disk of {self.file.folder} has no {in_words(size)} left for what leaves the "
-                f"device ({in_words(self.taken)} are there): {os.strerror(error.errno)}. Next: "
-                "free some, or another host_dir=") from None
+                f"a file in {self.file.folder} cannot have {in_words(size)} more for what leaves the device "
+                f"(it has {in_words(self.taken)}): {os.strerror(error.errno)}. Next: "
+                f"{_of_full_file(error.errno)}, or another host_dir=") from None
         self._end += need
         return start
 
-    def between(self, size):
-        return self._pinned.region(min(size, _PIECE))
-
     def give_back(self, start, size):
+        if self.copies is not None:
+            self.copies.forget(start, size)
         self.taken -= size
         self._free.give(start, max(PAGE, whole_pages(size)))
 
-    def wait(self):
-        if self._pinned is not None:
-            self._pinned.wait()
+    def settle(self):
+        if self.copies is not None:
+            self.copies.settle()
+
+    wait = settle
 
     def close(self):
-        self.file.close()
-        if self._pinned is not None:
-            self._pinned.close()
+        try:
+            if self.copies is not None:
+                self.copies.close()
+        finally:
+            self.file.close()
 
 
 class HostTier:
@@ -152,11 +159,11 @@ class HostTier:
 
     def __init__(self, folder=None, limit=None, alignment=PAGE, device=HOST):
         self.limit = limit
-        memory = PinnedMemory(device) if device.has_streams else _Memory()
         if folder is None:
-            self._kind, self.file = memory, None
+            self._kind = PinnedMemory(device) if device.has_streams else _Memory()
+            self.file = None
         else:
-            self._kind = _File(folder, alignment, memory if device.has_streams else None)
+            self._kind = _File(folder, alignment, device)
             self.file = self._kind.file
 
     @property

@@ -73,10 +73,11 @@ class Region:
     def address(self):
         return self.slab.address + self.start
 
-    def release(self):
+    def release(self, copies_use_it=True):
+        """`copies_use_it`: such as were asked for on the stream that is current."""
         if self.slab is not None:
             self._parts.clear()
-            self._memory.give_back(self)
+            self._memory.give_back(self, copies_use_it)
             self.slab = None
 
     def __enter__(self):
@@ -103,10 +104,26 @@ class PinnedMemory:
         self.taken += size
         return Region(self, slab, start, size)
 
-    def give_back(self, region):
+    def give_back(self, region, copies_use_it):
+        if not copies_use_it:
+            self._free(region.slab, region.start, region.size)
+            return
         used = self._device.event()
         used.record(self._device.current())
         self._leaving.append((used, region.slab, region.start, region.size))
+
+    def _free(self, slab, start, size):
+        slab.free.give(start, _whole(size))
+        self.taken -= size
+
+    def reclaim_one(self):
+        """Waits for the copies of one region that was given back; whether there was one."""
+        if self._leaving:
+            used, *region = self._leaving.pop(0)
+            used.synchronize()
+            self._free(*region)
+            return True
+        return False
 
     def wait(self):
         """Until no copy uses a region that was given back."""
@@ -124,8 +141,7 @@ class PinnedMemory:
         leaving = []
         for used, slab, start, size in self._leaving:
             if used.query():
-                slab.free.give(start, _whole(size))
-                self.taken -= size
+                self._free(slab, start, size)
             else:
                 leaving.append((used, slab, start, size))
         self._leaving = leaving

@@ -73,6 +73,7 @@ class StepRunner:
         self.reading = Reading()
         self.inside = False
         self.steps = 0
+        self._short = 0  # that needed more than the budget
         self.divergences = 0
         self.outgrown = 0  # of these, as they took more than the plan knew
 
@@ -175,7 +176,12 @@ class StepRunner:
         """Between steps parameters and buffers are on the device, and what a script keeps of a step,
         which it uses behind it: outputs, gradients. Where that is too much, the script goes on."""
         kinds = ("optimizer_state",) if self.options.home else ("optimizer_state", "weight")
-        leaving = [s for _, kind, s in self.trained.persistent() if kind in kinds]
+        leaving = []
+        for name, kind, storage in self.trained.persistent():
+            if kind in kinds:
+                leaving.append(storage)
+                if storage in self.away:
+                    self.away.call(storage, name)  # a tensor of a step until now
         may_leave = {s._cdata for s in leaving}
         back = [s for s in self.away.living() if s._cdata not in may_leave]
         if not self.reactive.bring_back(back, leaving):
@@ -190,8 +196,16 @@ class StepRunner:
             moved = self.away.seconds - self._moved
             self.plans.took(float(self._timer.stop()) - moved)
         if self.reactive.short:
+            self._say_short()
+
+    def _say_short(self):
+        """Of many such steps ever fewer are said."""
+        self._short += 1
+        n = self._short
+        if n < 4 or n & (n - 1) == 0:
+            many = f"; {n} steps did until now" if n >= 4 else ""
             self.say(f"step {self.steps} needed {in_words(self.reactive.short)} more than the "
-                      "budget while it ran without a plan")
+                     f"budget while it ran without a plan{many}")
 
     def note_divergence(self, by_what_it_took):
         self.divergences += 1

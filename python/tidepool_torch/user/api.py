@@ -76,6 +76,11 @@ def _step_of(model, optimizers, sample, loss, step):
 
 def _optimizers(optimizer):
     several = optimizer if isinstance(optimizer, (list, tuple)) else [optimizer]
+    if not several:
+        raise ValueError("optimizer: none was given, and what it keeps would be in no plan. Next: the "
+                         "torch.optim.Optimizer that trains the model, or a list of several")
+    if any(hasattr(o, "optimizer") and hasattr(o, "last_epoch") for o in several):
+        raise ValueError("optimizer: a scheduler. Next: the optimizer that it sets the rate of")
     found = [_unwrapped(o) for o in several]
     for one in found:
         if not hasattr(one, "param_groups") or not hasattr(one, "state"):

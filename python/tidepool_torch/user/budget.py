@@ -158,6 +158,8 @@ class Budget:
         What else a step changes is not put back in between, and differs then where it matters: a
         GradScaler, a loader of batches, a counter of your own."""
         self._not_inside("verify()")
+        if not callable(step):
+            raise ValueError(f"verify(): a function that does all of a step, not a {type(step).__name__}")
         return verify(self, self._trained, step, steps)
 
     def close(self):
@@ -170,6 +172,10 @@ class Budget:
         self._closed = True
         self._dropped.detach()
         _let_go(self._hooks, self._known_plans, self._tier)
+
+    def __reduce__(self):
+        raise TypeError("a Budget is of its process and cannot be copied or pickled. Next: the model and the "
+                        "optimizer, by state_dict()")
 
     def __enter__(self):
         return self

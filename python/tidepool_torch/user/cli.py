@@ -8,8 +8,10 @@ import json
 import os
 import sys
 
+from .. import __version__
 from ..base.errors import bytes_of
 from ..base.hook import hook_path, looked_for, with_hook
+from ..base.library import HOW_TO_INSTALL
 from ..base.memory import hook_is_loaded
 from ..base.nameless import NamelessFile
 from ..foreign import command
@@ -82,6 +84,7 @@ def _parser():
     as_written = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="tidepool-torch", description=_ABOUT, allow_abbrev=False,
                                      epilog=_ENDS, formatter_class=as_written)
+    parser.add_argument("--version", action="version", version=f"tidepool-torch {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     doctor = commands.add_parser("doctor", help="says what is there, what is missing and what to do",
                                  epilog="exit code: 0 where models can be trained, else 1",
@@ -234,8 +237,8 @@ def _run(parsed):
         return USAGE
     if hook_path() is None and not hook_is_loaded() and not parsed.quiet:
         print(f"tidepool: there is no allocator hook at {looked_for()}: bytes are counted by the C "
-              "library, peaks are not exact. Next: install the wheel, or set TIDEPOOL_HOOK to "
-              "the hook", file=sys.stderr)
+              f"library, peaks are not exact. Next: {HOW_TO_INSTALL}; or set TIDEPOOL_HOOK to the hook",
+              file=sys.stderr)
     options = {"command": command, "fit": _fit_options(parsed),
                "micro_batches": parsed.micro_batches}
     if parsed.verify is not None:

@@ -73,6 +73,15 @@ class Config:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 0:
                 raise ValueError(f"{name}={value!r}: a whole number, 0 or above")
+        if self.warm_up is not None and (not isinstance(self.warm_up, int) or self.warm_up < 0):
+            raise ValueError(f"warm_up={self.warm_up!r}: steps, 0 or above, or None")
+        for name in ("home", "report"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name}={getattr(self, name)!r}: True or False")
+        if self.machine is not None and not (isinstance(self.machine, dict) and "alignment" in self.machine
+                                             and "name" in self.machine):
+            raise ValueError(f"machine={self.machine!r}: a machine as its file has it, a dict with name, "
+                             "alignment, to_host, to_device and more, or None to measure this one")
         check_name(self.planner)
 
     @property

@@ -129,7 +129,7 @@ def _hook():
         return Finding("exact bytes", True, f"`tidepool-torch run` preloads {path}; other "
                        f"programs: LD_PRELOAD={path}", needed=False)
     found = "by the C library" if counts.measures_peaks else "no peaks of single ops"
-    return Finding("exact bytes", False, f"no allocator hook; {found}", "install the wheel", False)
+    return Finding("exact bytes", False, f"no allocator hook; {found}", library.HOW_TO_INSTALL, False)
 
 
 def _native():

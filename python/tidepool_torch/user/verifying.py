@@ -82,8 +82,8 @@ def _digest(tensor, budget):
         whole = tensor.detach()
         copy = budget._bytes_of_away(storage_of(whole))
         if copy is not None:
-            whole = torch.empty(0, dtype=tensor.dtype).set_(
+            whole = torch.empty(0, dtype=tensor.dtype, device=copy.device).set_(
                 copy, tensor.storage_offset(), tensor.size(), tensor.stride())
         # A clone: numpy pins the storage that it looks at.
         flat = whole.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
-        return hashlib.sha256(flat.numpy()).hexdigest()
+        return hashlib.sha256(flat.cpu().numpy()).hexdigest()

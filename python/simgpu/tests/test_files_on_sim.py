@@ -1,0 +1,173 @@
+"""A file behind a device with streams: two threads wait for the disk while the host goes on."""
+
+import contextlib
+import time
+
+import pytest
+import torch
+
+import simgpu
+from processes import in_process_of_its_own
+from sim_training import SIM, Case, differences, inside, plain
+from test_faults_on_sim import STOPPED
+from tidepool_torch.base import device, nameless
+from tidepool_torch.running import file_copies, host
+from tidepool_torch.running.file_copies import FileCopies
+
+POLICIES = ("eager", "lazy", "last", "random")
+SECONDS = 0.002  # that a slow disk takes for a transfer
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    _be_slow(monkeypatch.setattr)
+
+
+def _be_slow(patch):
+    for name in ("write", "read"):
+        def move(self, *arguments, by=getattr(nameless.NamelessFile, name)):
+            time.sleep(SECONDS)
+            by(self, *arguments)
+
+        patch(nameless.NamelessFile, name, move)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("case, share", [(Case(), 0.6), (Case("resnet", "sgd", rows=16), 0.45),
+                                         (Case("llama", "fused"), 0.6)], ids=["gpt", "resnet", "llama"])
+def test_training_with_a_file_has_the_bits_of_plain(case, share, policy, tmp_path, slow):
+    ran = inside(case, share, policy, host_dir=str(tmp_path), allow=("swap",))
+    assert differences(plain(case), ran) == []
+    assert simgpu.races() == []
+    assert ran.planned_steps > 0
+    assert ran.moved > 0
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_tensors_of_several_pieces(policy, tmp_path, monkeypatch):
+    monkeypatch.setattr(file_copies, "_PIECE", 8192)
+    monkeypatch.setattr(file_copies, "_MOST", 3 * 8192)
+    ran = inside(Case(), 0.6, policy, host_dir=str(tmp_path), allow=("swap",))
+    assert differences(plain(Case()), ran) == []
+    assert simgpu.races() == []
+    assert ran.planned_steps > 0
+
+
+@pytest.mark.parametrize("policy", ["lazy", "random"])
+def test_a_step_that_stops_with_a_file(policy, tmp_path):
+    case, share, options = STOPPED
+    simgpu.policy("eager")
+    stopped_plainly = inside(case, 1.0, "eager", step=options["step"], host_dir=str(tmp_path))
+    ran = inside(case, share, policy, host_dir=str(tmp_path), **options)
+    assert differences(stopped_plainly, ran) == []
+    assert simgpu.races() == []
+    assert ran.moved > 0
+
+
+def test_most_of_what_comes_back_in_planned_steps_is_read_ahead(tmp_path, monkeypatch):
+    found = []
+    read = FileCopies.read
+
+    def noted(self, target, start):
+        found.append(start in self._ahead)
+        read(self, target, start)
+
+    monkeypatch.setattr(FileCopies, "read", noted)
+    ran = inside(Case(), 0.6, "eager", host_dir=str(tmp_path), allow=("swap",),
+                 before_step=lambda number, _: found.clear() if number == 4 else None)
+    assert ran.planned_steps > 0
+    assert len(found) > 10
+    assert sum(found) > len(found) // 2
+
+
+@pytest.fixture
+def copies(tmp_path):
+    tier = host.HostTier(str(tmp_path), device=device.at(SIM))
+    yield tier._kind.copies
+    with contextlib.suppress(OSError):
+        tier.close()
+
+
+def test_what_was_expected_and_then_written_is_read_anew(copies):
+    one, other = (torch.full((5000,), x, dtype=torch.uint8).to(SIM) for x in (1, 2))
+    target = torch.empty(5000, dtype=torch.uint8, device=SIM)
+    copies._file.reserve(0, 8192)
+    copies.write(one, 0)
+    assert copies.expect(0, 5000)
+    copies.write(other, 0)
+    copies.read(target, 0)
+    assert torch.equal(target.cpu(), other.cpu())
+
+
+def test_the_memory_in_flight_is_bounded(copies, monkeypatch, slow):
+    monkeypatch.setattr(file_copies, "_MOST", 40_000)
+    source = torch.ones(10_000, dtype=torch.uint8, device=SIM)
+    copies._file.reserve(0, 1 << 20)
+    most = 0
+    for i in range(20):
+        copies.write(source, 12288 * i)
+        most = max(most, copies._pinned.taken)
+    copies.settle()
+    target = torch.empty(10_000, dtype=torch.uint8, device=SIM)
+    for i in range(20):
+        copies.read(target, 12288 * i)
+        copies.expect(12288 * ((i + 1) % 20), 10_000)
+        most = max(most, copies._pinned.taken)
+    assert most <= 2 * 40_000
+
+
+@pytest.mark.parametrize("name", ["write", "read"])
+def test_a_disk_that_fails_is_said(name, copies, monkeypatch):
+    def fail(*_):
+        raise OSError(5, "the disk fails")
+
+    monkeypatch.setattr(nameless.NamelessFile, name, fail)
+    tensor = torch.ones(5000, dtype=torch.uint8, device=SIM)
+    with pytest.raises(OSError, match="the disk fails"):
+        copies.write(tensor, 0)
+        copies.settle()
+        copies.read(tensor, 0)
+
+
+def writes_do_not_wait_for_the_device(patch):
+    def write(self, there, piece, size, start):
+        self._file.write(piece.address, size, start)
+
+    patch(FileCopies, "_write", write)
+
+
+def reads_do_not_wait_for_writes(patch):
+    def read(self, before, piece, size, start):
+        self._file.read(piece.address, size, start)
+
+    patch(FileCopies, "_read", read)
+
+
+def pieces_are_given_back_at_once(patch):
+    begin_read = FileCopies._begin_read
+
+    def begin(self, start, size):
+        found = begin_read(self, start, size)
+        give = found.piece.release
+        found.piece.release = lambda copies_use_it=True: give(False)
+        return found
+
+    patch(FileCopies, "_begin_read", begin)
+
+
+def _look(fault, policy, folder):
+    plain(Case())
+    _be_slow(setattr)
+    fault(setattr)
+    try:
+        ran = inside(Case(), 0.6, policy, host_dir=folder, allow=("swap",))
+    except RuntimeError as error:
+        return [str(error)]
+    return simgpu.races() + differences(plain(Case()), ran)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("fault", [writes_do_not_wait_for_the_device, reads_do_not_wait_for_writes,
+                                   pieces_are_given_back_at_once])
+def test_each_fault_is_found(fault, policy, tmp_path):
+    assert in_process_of_its_own(_look, fault, policy, str(tmp_path))

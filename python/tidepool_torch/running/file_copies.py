@@ -1,0 +1,131 @@
+"""Copies between a device with streams and a file, through memory that the device copies to and from.
+
+Two threads wait for the disk, one in each direction, while the host goes on. A stream cannot wait for a
+thread: so what comes back is read ahead, and the host waits only for bytes that the disk has not given yet.
+"""
+
+import collections
+import concurrent.futures
+
+# Bytes that go at once, and those under way in each direction at most.
+_PIECE = 16 << 20
+_MOST = 64 << 20
+
+
+class _Transfer:
+    """Bytes of the file from `start` on, on their way through `piece` when `work` is done."""
+
+    def __init__(self, start, size, piece, work):
+        self.start = start
+        self.size = size
+        self.piece = piece
+        self.work = work
+
+    def is_over(self, start, size):
+        return self.start < start + size and start < self.start + self.size
+
+
+def _pieces(size):
+    return [(done, min(_PIECE, size - done)) for done in range(0, size, _PIECE)]
+
+
+class FileCopies:
+    """For one thread of the host. What fails on a thread is raised by a later call."""
+
+    def __init__(self, device, file, pinned):
+        self._device = device
+        self._file = file
+        self._pinned = pinned
+        self._writer, self._reader = (
+            concurrent.futures.ThreadPoolExecutor(1, f"tidepool-{name}") for name in ("write", "read"))
+        self._writes = collections.deque()
+        self._ahead = {}  # start -> the _Transfer of what is expected
+
+    def write(self, source, start):
+        """Asks for a copy of a tensor of bytes, on the stream that is current."""
+        self.forget(start, source.numel())
+        for done, size in _pieces(source.numel()):
+            while self._writes and (self._writes[0].work.done() or self._bytes_of(self._writes) + size > _MOST):
+                self._end_write()
+            piece = self._pinned.region(size)
+            piece.take_from(source[done:done + size], 0)
+            there = self._device.event()
+            there.record(self._device.current())
+            work = self._writer.submit(self._write, there, piece, size, start + done)
+            self._writes.append(_Transfer(start + done, size, piece, work))
+
+    def _write(self, there, piece, size, start):
+        there.synchronize()
+        self._file.write(piece.address, size, start)
+
+    def _end_write(self):
+        ended = self._writes.popleft()
+        try:
+            ended.work.result()
+        finally:
+            ended.piece.release(copies_use_it=False)
+
+    def expect(self, start, size):
+        """Reads what the next read() wants, as far as there is room; whether there was for all of it."""
+        for done, part in _pieces(size):
+            if start + done in self._ahead:
+                continue
+            if self._bytes_of(self._ahead.values()) + part > _MOST:
+                return False
+            self._ahead[start + done] = self._begin_read(start + done, part)
+        return True
+
+    def read(self, target, start):
+        """Asks for a copy to a tensor of bytes, on the stream that is current; waits for the disk."""
+        for done, size in _pieces(target.numel()):
+            found = self._ahead.pop(start + done, None)
+            if found is not None and found.size != size:
+                self._end_read(found)
+                found = None
+            found = found or self._begin_read(start + done, size)
+            try:
+                found.work.result()
+                found.piece.give_to(target[done:done + size], 0)
+            finally:
+                found.piece.release()
+
+    def _begin_read(self, start, size):
+        while self._pinned.taken + size > 2 * _MOST and self._pinned.reclaim_one():
+            pass
+        piece = self._pinned.region(size)
+        before = [w.work for w in self._writes if w.is_over(start, size)]
+        return _Transfer(start, size, piece, self._reader.submit(self._read, before, piece, size, start))
+
+    def _read(self, before, piece, size, start):
+        for write in before:
+            write.result()
+        self._file.read(piece.address, size, start)
+
+    def forget(self, start=0, size=1 << 62):
+        """What was expected of these bytes is not wanted, or no longer true."""
+        for found in [r for r in self._ahead.values() if r.is_over(start, size)]:
+            del self._ahead[found.start]
+            self._end_read(found)
+
+    @staticmethod
+    def _end_read(found):
+        concurrent.futures.wait([found.work])
+        found.piece.release(copies_use_it=False)
+
+    def settle(self):
+        """Waits until the file has all that was written, and nobody reads it."""
+        self.forget()
+        while self._writes:
+            self._end_write()
+
+    def close(self):
+        try:
+            self.settle()
+        finally:
+            self._writer.shutdown()
+            self._reader.shutdown()
+            self._pinned.close()
+
+    @staticmethod
+    def _bytes_of(transfers):
+        return sum(t.size for t in transfers)
