@@ -9,17 +9,18 @@
 
 The first steps run reactively inside the budget, one of them is recorded, and from then on a plan
 that Tidepool has proved decides what stays, what is copied out and back, and what is computed again.
-Runs on the CPU; it was run on no GPU. torch 2.12 or newer; with 1.13 to 2.11 it copies only (form B).
+On the CPU and on GPUs, of which none was at hand yet. torch 2.12 or newer; older ones have their limits
+(`tidepool-torch doctor` says which).
 """
 
 import os as _os
 import sys as _sys
 
 from .base.errors import BudgetInfeasible, HostTierFull, TidepoolError
+from .base.version import __version__
 from .foreign import import_trace
 from .user.diagnosis import doctor
 
-__version__ = "0.1.0"
 __all__ = ["Budget", "BudgetInfeasible", "HostTierFull", "TidepoolError", "doctor", "fit",
            "import_trace", "plan", "record"]
 

@@ -8,12 +8,12 @@ import json
 import os
 import sys
 
-from .. import __version__
 from ..base.errors import bytes_of
 from ..base.hook import hook_path, looked_for, with_hook
 from ..base.library import HOW_TO_INSTALL
 from ..base.memory import hook_is_loaded
 from ..base.nameless import NamelessFile
+from ..base.version import __version__
 from ..foreign import command
 from ..planning import planner
 from .diagnosis import findings
