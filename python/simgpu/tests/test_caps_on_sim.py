@@ -112,6 +112,7 @@ def test_links_are_measured_by_the_device():
         measured = budget._known_plans._machine
     for way in ("to_host", "to_device"):
         assert measured[way]["bytes_per_second"] == pytest.approx(2.5e10, rel=0.05)
+    assert measured["duplex"]
 
 
 @pytest.mark.parametrize("optimizer, share", [("fused", 0.45), ("fused", 0.6), ("foreach", 0.5), ("sgd", 0.6)])

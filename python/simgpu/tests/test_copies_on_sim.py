@@ -10,6 +10,7 @@ import simgpu
 from sim_training import SIM
 from tidepool_torch.base import device
 from tidepool_torch.running.copy_streams import CopyStreams
+from tidepool_torch.running import pinned
 from tidepool_torch.running.pinned import PinnedMemory
 
 POLICIES = ("eager", "lazy", "last", "random")
@@ -168,7 +169,7 @@ def test_a_copy_takes_the_block_in_limbo_that_its_addresses_were(walk):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_host_memory_that_a_copy_still_uses_is_nobodys(policy, is_kept, monkeypatch):
-    def at_once(memory, region):
+    def at_once(memory, region, _):
         region.slab.free.give(region.start, SIZE)
         memory.taken -= SIZE
 
@@ -198,3 +199,23 @@ def test_pinned_memory_is_returned_when_all_of_a_slab_is_free():
     assert len(memory._slabs) == 1
     memory.close()
     assert memory._slabs == []
+
+
+@pytest.mark.parametrize("most", [4096, 12288])
+def test_large_slabs_are_registered_in_pieces_and_no_copy_lies_in_two(most, monkeypatch):
+    monkeypatch.setattr(pinned, "MOST_AT_ONCE", most)
+    monkeypatch.setattr(pinned, "_SLAB", 1)
+    memory = PinnedMemory(device.at(SIM))
+    draws = torch.Generator().manual_seed(0)
+    with memory.region(50_000) as region:
+        for offset, size in ((0, 50_000), (4000, 200), (4096, 4096), (100, 20_000)):
+            source = torch.randint(0, 255, (size,), dtype=torch.uint8, generator=draws).to(SIM)
+            target = torch.empty_like(source)
+            waits = simgpu.stats()["host_syncs"]
+            region.take_from(source, offset)
+            region.give_to(target, offset)
+            assert simgpu.stats()["host_syncs"] == waits  # pageable memory would be waited for
+            assert torch.equal(target.cpu(), source.cpu())
+            assert all(o // most == (o + n - 1) // most
+                       for o, n in ((offset + begin, part) for begin, part in region._cuts(offset, size)))
+    memory.close()

@@ -1,5 +1,6 @@
 """From a recorded step to a plan within all of the budget, on the machine as it is."""
 
+import contextlib
 import dataclasses
 import time
 
@@ -16,6 +17,9 @@ ALIGNMENT = 4096  # what a block of its own mapping takes
 _COPY_LATENCY = 30_000  # ns, of a thread that is woken
 _PROBE = 32 << 20
 _TRIES = 4
+
+# Copies both ways that share no link take half of what they take in turn.
+_TOGETHER = 0.75
 _STEPS_UP = 8
 _LEAST_PROBE = 1 << 20
 _LEAST_PROBE_OF_ALL = 16 << 10
@@ -133,7 +137,40 @@ def _measured_by(where, tier, size):
     # Into bytes that are new each time, as those are that a step's copies come back to.
     in_speed = max(_speed(where, where.back, None, region, size) for _ in range(3))
     region.release()
-    return machine_of(out_speed, in_speed, where.alignment, where.device.type)
+    duplex = not where.has_streams or _go_beside(where, tier, size, size / out_speed + size / in_speed)
+    return machine_of(out_speed, in_speed, where.alignment, where.device.type, duplex)
+
+
+def _go_beside(where, tier, size, in_turn):
+    """Whether copies both ways take much less time together than in turn."""
+    with contextlib.closing(_Both(where, tier, size)) as both:
+        return min(both.seconds() for _ in range(3)) < _TOGETHER * in_turn
+
+
+class _Both:
+    """Copies both ways at once, each on a stream and of bytes of its own."""
+
+    def __init__(self, where, tier, size):
+        self._where = where
+        self._region = tier.region(2 * size)
+        self._moves = [(where.stream(), move, where.fresh(size), offset)
+                       for move, offset in ((where.out, 0), (where.back, size))]
+
+    def seconds(self):
+        here = self._where.current()
+        timer = self._where.time_of_step()
+        for stream, move, buffer, offset in self._moves:
+            stream.wait_stream(here)
+            with self._where.on(stream):
+                move(buffer, self._region, offset)
+        for stream, *_ in self._moves:
+            here.wait_stream(stream)
+        if not self._region.is_memory:
+            self._region.settle()
+        return float(timer.stop())
+
+    def close(self):
+        self._region.release()
 
 
 def _speed(where, move, buffer, region, size=0):
@@ -145,10 +182,10 @@ def _speed(where, move, buffer, region, size=0):
     return buffer.nbytes() / max(float(timer.stop()), 1e-9)
 
 
-def machine_of(out_speed, in_speed, alignment=ALIGNMENT, kind="cpu"):
+def machine_of(out_speed, in_speed, alignment=ALIGNMENT, kind="cpu", duplex=True):
     return {
         "name": f"torch-{kind}", "description": "PyTorch", "device_memory": 0,
-        "alignment": alignment, "duplex": True,
+        "alignment": alignment, "duplex": duplex,
         "to_host": {"bytes_per_second": float(out_speed), "latency_ns": _COPY_LATENCY},
         "to_device": {"bytes_per_second": float(in_speed), "latency_ns": _COPY_LATENCY},
         "compute": {"peak_flops": 0.0, "bandwidth": 0.0, "launch_ns": 0, "max_efficiency": 1.0,

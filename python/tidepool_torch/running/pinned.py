@@ -15,9 +15,16 @@ from .pieces import Pieces
 
 _SLAB = 64 << 20
 
+# Drivers register no more in one piece, and a copy lies in one.
+MOST_AT_ONCE = 64 << 30
+
 
 def _whole(size):
     return max(PAGE, whole_pages(size))
+
+
+def _cut(tensor, begin, size):
+    return tensor if size == tensor.numel() else tensor[begin:begin + size]
 
 
 class _Slab:
@@ -29,10 +36,12 @@ class _Slab:
         self.bytes = torch.frombuffer(self._map, dtype=torch.uint8)
         self.free = Pieces()
         self.free.give(0, size)
-        device.pin(self.address, size)
+        for start in range(0, size, MOST_AT_ONCE):
+            device.pin(self.address + start, min(MOST_AT_ONCE, size - start))
 
     def release(self):
-        self._device.unpin(self.address)
+        for start in range(0, self.size, MOST_AT_ONCE):
+            self._device.unpin(self.address + start)
         self.bytes = None
 
 
@@ -57,10 +66,21 @@ class Region:
 
     def take_from(self, source, offset):
         """Asks for a copy of a tensor of bytes to an offset, on the stream that is current."""
-        self._part(offset, source.numel()).copy_(source, non_blocking=True)
+        for done, size in self._cuts(offset, source.numel()):
+            self._part(offset + done, size).copy_(_cut(source, done, size), non_blocking=True)
 
     def give_to(self, target, offset):
-        target.copy_(self._part(offset, target.numel()), non_blocking=True)
+        for done, size in self._cuts(offset, target.numel()):
+            _cut(target, done, size).copy_(self._part(offset + done, size), non_blocking=True)
+
+    def _cuts(self, offset, size):
+        """(begin, bytes) of the parts that lie in one registered piece each."""
+        start = self.start + offset
+        first = MOST_AT_ONCE - start % MOST_AT_ONCE
+        if size <= first:
+            return ((0, size),)
+        ends = [*range(first, size, MOST_AT_ONCE), size]
+        return [(begin, end - begin) for begin, end in zip([0, *ends], ends)]
 
     def write(self, pointer, size, offset=0):
         """For the host, when no copy runs."""
