@@ -37,6 +37,9 @@ test:
 ##   the PyTorch package on a device with CUDA's rules (python/simgpu)
 .PHONY: check
 check:
+	@scripts/install_dependencies.sh --wheel
+	@mkdir -p build
+	@scripts/torch_environment.sh > build/torch-environment.log 2>&1 & # for run-simgpu, while others build
 	@scripts/in_parts.sh check build-tests run-tests build-torch run-torch build-standin run-standin \
 	  build-asan-ubsan run-asan-ubsan build-tsan run-tsan run-simgpu
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the PyTorch package on the device "sim" (python/simgpu), which has CUDA's rules and needs no GPU,
-# with PyPI's torch and the library and the program of build/release. Half of the tests run beside the
-# other half.
+# with PyPI's torch and the library and the program of build/release; as many tests at a time as there are
+# processors.
 #
 #   scripts/simgpu_test.sh [PYTEST_ARGUMENT...]
 #
@@ -26,22 +26,6 @@ done
 export PATH=$(dirname "$python"):$PATH
 export PYTHONPATH=$here/python:$here/python/simgpu${PYTHONPATH:+:$PYTHONPATH}
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
-tests=python/simgpu/tests
-run() {
-  "$python" -m pytest -q -p no:cacheprovider "$@"
-}
 "$python" -c 'import simgpu' # builds it
-if [[ $# -gt 0 ]]; then
-  run "$@"
-  exit
-fi
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-half=(faults_on_sim.py caps_on_sim.py time_on_sim.py ways_on_sim.py)
-run "${half[@]/#/$tests/test_}" > "$log" 2>&1 &
-beside=$!
-status=0
-run $tests "${half[@]/#/--ignore=$tests/test_}" || status=$?
-wait $beside || status=$?
-cat "$log"
-exit $status
+[[ $# -gt 0 ]] || set -- -n "$(nproc)" --dist worksteal python/simgpu/tests
+exec "$python" -m pytest -q -p no:cacheprovider "$@"

@@ -15,7 +15,7 @@ fail() {
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 here=$PWD
-python=$(scripts/torch_environment.sh)
+python=$(scripts/torch_environment.sh --frameworks)
 environment=$(dirname "$(dirname "$python")")
 
 release=$here/build/release
