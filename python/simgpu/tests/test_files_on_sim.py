@@ -1,5 +1,6 @@
 """A file behind a device with streams: two threads wait for the disk while the host goes on."""
 
+import concurrent.futures
 import contextlib
 import os
 import time
@@ -173,3 +174,41 @@ def _look(fault, policy, folder):
                                    pieces_are_given_back_at_once])
 def test_each_fault_is_found(fault, policy, tmp_path):
     assert in_process_of_its_own(_look, fault, policy, str(tmp_path))
+
+
+@pytest.mark.parametrize("call", ["write", "read"])
+def test_ctrl_c_while_the_host_waits_for_the_disk_loses_nothing(call, copies, monkeypatch, slow):
+    """Behind it the file has what was written, and what is read is that."""
+    monkeypatch.setattr(file_copies, "_MOST", 10_000)
+    sources = [torch.full((8192,), x, dtype=torch.uint8).to(SIM) for x in range(4)]
+    target = torch.empty(8192, dtype=torch.uint8, device=SIM)
+    copies._file.reserve(0, 4 * 8192)
+    wait = concurrent.futures.wait
+    count = []
+
+    def interrupted(work):
+        count.append(work)
+        if len(count) == 2:
+            raise KeyboardInterrupt
+        return wait(work)
+
+    def write_all():
+        for i, source in enumerate(sources):
+            copies.write(source, 8192 * i)
+
+    def read_all():
+        for i, source in enumerate(sources):
+            copies.read(target, 8192 * i)
+            assert torch.equal(target.cpu(), source.cpu())
+
+    if call == "read":
+        write_all()
+        copies.settle()
+    monkeypatch.setattr(concurrent.futures, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        {"write": write_all, "read": read_all}[call]()
+    write_all()
+    read_all()
+    copies.settle()
+    assert copies._pinned.taken <= 2 * 10_000
+    assert simgpu.races() == []

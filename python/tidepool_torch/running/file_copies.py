@@ -48,9 +48,13 @@ class FileCopies:
             while self._writes and (self._writes[0].work.done() or self._bytes_of(self._writes) + size > _MOST):
                 self._end_write()
             piece = self._pinned.region(size)
-            piece.take_from(source[done:done + size], 0)
-            there = self._device.event()
-            there.record(self._device.current())
+            try:
+                piece.take_from(source[done:done + size], 0)
+                there = self._device.event()
+                there.record(self._device.current())
+            except BaseException:
+                piece.release()
+                raise
             work = self._writer.submit(self._write, there, piece, size, start + done)
             self._writes.append(_Transfer(start + done, size, piece, work))
 
@@ -59,11 +63,11 @@ class FileCopies:
         self._file.write(piece.address, size, start)
 
     def _end_write(self):
+        """The first one. Ctrl-C leaves it among them: later reads have to wait for it."""
+        concurrent.futures.wait([self._writes[0].work])
         ended = self._writes.popleft()
-        try:
-            ended.work.result()
-        finally:
-            ended.piece.release(copies_use_it=False)
+        ended.piece.release(copies_use_it=False)
+        ended.work.result()
 
     def expect(self, start, size):
         """Reads what the next read() wants, as far as there is room; whether there was for all of it."""
@@ -78,11 +82,12 @@ class FileCopies:
     def read(self, target, start):
         """Asks for a copy to a tensor of bytes, on the stream that is current; waits for the disk."""
         for done, size in _pieces(target.numel()):
-            found = self._ahead.pop(start + done, None)
-            if found is not None and found.size != size:
-                self._end_read(found)
-                found = None
-            found = found or self._begin_read(start + done, size)
+            found = self._ahead.get(start + done)
+            if found is None or found.size != size:
+                self.forget(start + done, size)
+                found = self._ahead[start + done] = self._begin_read(start + done, size)
+            concurrent.futures.wait([found.work])  # Ctrl-C leaves it as one that was expected
+            del self._ahead[start + done]
             try:
                 found.work.result()
                 found.piece.give_to(target[done:done + size], 0)
@@ -104,13 +109,9 @@ class FileCopies:
     def forget(self, start=0, size=1 << 62):
         """What was expected of these bytes is not wanted, or no longer true."""
         for found in [r for r in self._ahead.values() if r.is_over(start, size)]:
+            concurrent.futures.wait([found.work])
             del self._ahead[found.start]
-            self._end_read(found)
-
-    @staticmethod
-    def _end_read(found):
-        concurrent.futures.wait([found.work])
-        found.piece.release(copies_use_it=False)
+            found.piece.release(copies_use_it=False)
 
     def settle(self):
         """Waits until the file has all that was written, and nobody reads it."""
