@@ -1,5 +1,6 @@
 """Where bytes go that leave the device."""
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -15,7 +16,7 @@ import tidepool_torch as tidepool
 from tidepool_torch.running import blocks, copy_threads, executor
 from tidepool_torch.base.nameless import NamelessFile, whole_pages
 from tidepool_torch.planning.planning import machine_of
-from training import Style, differences, inside, one_step, plain
+from training import Ran, Style, differences, inside, one_step, plain, state_of
 
 STYLE = Style()
 OPTIONS = {"evaluations": 50, "min_bytes": 1024, "machine": machine_of(2e9, 2e9, alignment=64)}
@@ -174,3 +175,25 @@ def test_a_host_tier_that_is_too_small_for_any_plan_is_named():
     with pytest.raises(tidepool.BudgetInfeasible, match=r"inside .* with host=58.6 KiB .*Next: a "
                        "larger host="):
         inside(models.tiny_gpt, 3, "60%", host=60_000, **OPTIONS)
+
+
+@pytest.mark.parametrize("leave", ["close", "resident"])
+def test_a_budget_with_a_full_host_tier_can_be_left(leave):
+    """What is away comes back at once, without a second place on the host."""
+    training = models.make(models.tiny_gpt)
+    torch.manual_seed(5)
+    options = {"peak": "60%", "report": False, "evaluations": 100, "min_bytes": 1024,
+               "machine": machine_of(1e9, 1e9, alignment=64), "home": False}
+    with tidepool.fit(training.model, training.optimizer, **options) as budget:
+        losses = [one_step(training, n, Style(), budget.step) for n in range(4)]
+        needs = budget.plan.host_bytes
+    budget = tidepool.fit(training.model, training.optimizer, host=needs + 4096, **options)
+    losses += [one_step(training, n, Style(), budget.step) for n in range(4, 8)]
+    assert budget.report().planned_steps > 0
+    assert budget._tier.taken > needs // 2
+    with budget.resident() if leave == "resident" else contextlib.closing(budget):
+        pass
+    losses += [one_step(training, n, Style(), budget.step if leave == "resident" else contextlib.nullcontext)
+               for n in range(8, 10)]
+    budget.close()
+    assert differences(plain(models.tiny_gpt, 10, Style()), Ran(losses, state_of(training))) == []

@@ -44,6 +44,30 @@ class _Entry:
         self.size = size
 
 
+class Home:
+    """In the place of an Away when a plan ends: what has its bytes on the host gets them back at once."""
+
+    def __contains__(self, storage):
+        return False
+
+    def put(self, storage, name):
+        """It stays where it is."""
+
+    def put_copy(self, storage, source, offset, name):
+        """Gives a storage that is away what lies at an offset of `source`, above what the allocator may
+        have where there is no room."""
+        where = device.of(storage)
+
+        def fill(fresh):
+            where.back(fresh, source, offset)
+
+        try:
+            primitives.bring_back(storage, primitives.nbytes(storage), fill)
+        except OUT_OF_MEMORY:
+            with where.uncapped():
+                primitives.bring_back(storage, primitives.nbytes(storage), fill)
+
+
 class Away:
     """By `_cdata`. One thread at a time."""
 

@@ -2,6 +2,7 @@
 
 from ..base import primitives
 from ..recording.owning import Owning
+from .away import Home
 from .forms import land
 
 
@@ -88,12 +89,15 @@ class BetweenSteps:
             self.away.back_anyhow(storage)
 
     def leave_plan(self):
+        self._leave_to(self.away)
+
+    def _leave_to(self, away):
         if self.current is not None:
-            land(self.current.executor, self.away)
+            land(self.current.executor, away)
             self.current = None
 
     def all_back(self):
-        self.leave_plan()
+        self._leave_to(Home())
         self.away.bury()
         for storage in self.away.living():
             self.away.back(storage)

@@ -16,7 +16,8 @@ def make_executor(program, plan, kept, region):
 
 def land(executor, away):
     """Ends a plan early: what PyTorch still holds gets a place that does not depend on the plan.
-    Returns (name, storage) of what may leave the device then."""
+    Returns (name, storage) of what may leave the device then. Where `away` is Home that place is the
+    device, and no host bytes are needed."""
     if SWAPS_ONLY:
         return executor.land(away)
     return landing.land(executor, away)

@@ -312,12 +312,15 @@ class Plans:
         return None
 
     def _take_better(self, search, made, took, leave):
-        runs = search.instead_of
+        runs, plan = search.instead_of, made[0]
         runs.searched = search.seconds
         if runs not in self.ready:
             return None  # steps left it meanwhile
-        better = predict(search.program, made[0], self._machine)
-        if not better.gains_on(runs.prediction):
+        if not predict(search.program, plan, self._machine).gains_on(runs.prediction):
+            return None
+        # What is away leaves the one plan before the other takes it.
+        room = self._host_left()
+        if room is not None and room < runs.plan.host_bytes + plan.host_bytes:
             return None
         leave()
         self.drop(runs)
