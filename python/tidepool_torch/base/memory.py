@@ -30,6 +30,7 @@ class _LibraryCounts:
     """Live bytes by mallinfo2, peaks by resident memory."""
 
     inexact = 32 * _PAGE  # so many pages each processor counts before the kernel adds them up
+    is_slow = True  # it goes through all free parts of the heap
 
     def __init__(self):
         self._info = _c.mallinfo2
@@ -116,6 +117,7 @@ class _HookCounts:
 
     measures_peaks = True
     inexact = 0
+    is_slow = False
 
     def __init__(self):
         for name in ("tp_hook_live", "tp_hook_peak", "tp_hook_highest", "tp_hook_refused"):
@@ -146,6 +148,7 @@ class _NoCounts:
 
     measures_peaks = False
     inexact = 0
+    is_slow = False
     live = None
 
     def begin(self):

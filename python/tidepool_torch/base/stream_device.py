@@ -26,6 +26,7 @@ class _AllocatorCounts:
 
     measures_peaks = True
     inexact = 0
+    is_slow = False
 
     def __init__(self, module, device):
         self._module = module

@@ -165,9 +165,9 @@ class RankReactive(Reactive):
     def _room(self, size, used):
         return super()._room(size + self._scratch.bytes(), used)
 
-    def _need(self, func, args, kwargs, tensors):
+    def _need(self, kind, func, args, kwargs, tensors):
         # Asked for its result's bytes, a collective would run.
-        return 0 if is_collective(func) else super()._need(func, args, kwargs, tensors)
+        return 0 if is_collective(func) else super()._need(kind, func, args, kwargs, tensors)
 
 
 class Ranks:

@@ -20,8 +20,28 @@ _WHOLE = 0.9
 # What a call leaves taken beside its results is the kernel's from here on; less is of blocks' headers.
 _KEPT_BY_KERNEL = 64 << 10
 
+# Where asking for live bytes takes long, so many ops go by unasked at most, each of which is believed to take
+# this much more than its results; and when something leaves, this part of the budget more does.
+_UNASKED = 64
+_UNSEEN = 4 << 10
+_AHEAD = 32
+
+# Kinds of calls that are known, at most.
+_MOST_KINDS = 20_000
+
 _SCRATCH_LIKE_INPUTS = {"aten::convolution", "aten::convolution_backward",
                         "aten::mkldnn_convolution"}
+
+
+def _kind_of(func, args, kwargs, tensors):
+    """What decides how much a call takes. What makes tensors out of none has their sizes among its other
+    arguments."""
+    return func, tuple((t.shape, t.stride(), t.dtype) for t in tensors) or repr((args, kwargs))
+
+
+def _is_pointwise(func):
+    """Whether its kernel goes from element to element, for which it keeps nothing."""
+    return torch.Tag.pointwise in func.tags if hasattr(torch.Tag, "pointwise") else False
 
 
 class _Candidate:
@@ -46,6 +66,9 @@ class Reactive:
         self._candidates = collections.OrderedDict()  # _cdata -> _Candidate, longest unused first
         self._stay = {}  # _cdata -> reference: never moved in this step
         self._sizes = {}
+        self._keep_nothing = set()  # kinds of calls that were seen to leave nothing taken
+        self._sure = 0  # bytes that are left at least
+        self._unasked = 0  # ops since they were counted
         self._work = 0  # bytes that forward passes of this step made, while there is no budget
         self._most_work = 0
 
@@ -55,6 +78,7 @@ class Reactive:
         self.short = 0
         self._most_work = max(self._most_work, self._work)
         self._work = 0
+        self._sure = 0
         self._candidates.clear()
         self._stay = {s._cdata: StorageWeakRef(s) for s in stay}
         for name, storage in persistent:
@@ -66,8 +90,6 @@ class Reactive:
                 or calls.not_of_the_step(tensors)):
             return self._call(func, args, kwargs)
         used = {storage_of(t)._cdata for t in tensors}
-        if self.away:
-            self.away.bury()
         for t in tensors:
             storage = storage_of(t)
             if storage in self.away:
@@ -77,15 +99,15 @@ class Reactive:
                 self._touch(storage, name)
             else:
                 self._note_argument(storage)
+        kind = _kind_of(func, args, kwargs, tensors)
         if self.limit.size is not None:
-            self._room(self._need(func, args, kwargs, tensors), used)
-        before = self._live_beside(tensors) if self.learns else None
+            self._room(self._need(kind, func, args, kwargs, tensors), used)
+        looks = self.learns and kind not in self._keep_nothing and not _is_pointwise(func)
+        before = self._live_beside(tensors) if looks else None
         out = self._call(func, args, kwargs)
         made = calls.tensors_out(out)
-        if before is not None:
-            kept = self._live_beside(tensors + made) - before
-            if abs(kept) >= _KEPT_BY_KERNEL:
-                self.limit.keep(kept)
+        if looks:
+            self._learn(kind, self._live_beside(tensors + made) - before)
         # Averages of weights and buckets are none of a forward pass: nothing there needs a gradient.
         if (self.limit.size is None and torch.is_grad_enabled()
                 and any(t.requires_grad for t in tensors)):
@@ -93,6 +115,15 @@ class Reactive:
         for t in tensors + made:
             self._touch(storage_of(t), None)
         return out
+
+    def _learn(self, kind, kept):
+        if abs(kept) >= _KEPT_BY_KERNEL:
+            self.limit.keep(kept)
+            self._sure = 0
+            return
+        if len(self._keep_nothing) >= _MOST_KINDS:
+            self._keep_nothing.clear()
+        self._keep_nothing.add(kind)
 
     def _live_beside(self, tensors):
         """Live bytes but for those of some tensors."""
@@ -140,7 +171,7 @@ class Reactive:
             return work(*arguments)
         except OUT_OF_MEMORY:
             pass
-        while self._evict_one(used):
+        while self._evict_one(used) is not None:
             pass
         return work(*arguments)
 
@@ -171,38 +202,63 @@ class Reactive:
         """Makes room for `size` more bytes; False where nothing is left that may go."""
         if self.limit.size is None:
             return True
+        if self._unasked < _UNASKED and self._sure >= size + SLACK:
+            self._unasked += 1
+            self._sure -= size + _UNSEEN
+            return True
+        self.away.bury()
+        self._unasked = 0
+        is_slow = self.limit.counts.is_slow
+        ahead = 0
         while True:
-            over = size + SLACK - self.limit.left()
-            if over <= 0:
+            left = self.limit.left()
+            over = size + SLACK - left
+            if over + ahead <= 0:
+                self._sure = left - size - _UNSEEN if is_slow else 0
                 return True
-            if not self._evict_one(used):
+            ahead = self.limit.size // _AHEAD if is_slow else 0
+            if not self._evict(over + ahead, used):
+                self._sure = 0
                 self.short = max(self.short, over - SLACK)
                 return over <= SLACK
 
+    def _evict(self, size, used):
+        """So many bytes, as far as there are such; whether there were any."""
+        gone = self._evict_one(used)
+        any_went = gone is not None
+        while gone is not None and size > gone:
+            size -= gone
+            gone = self._evict_one(used)
+        return any_went
+
     def _evict_one(self, used):
+        """Bytes that have left by it; None: nothing may."""
         for identity, candidate in self._candidates.items():
             if identity in used:
                 continue
             del self._candidates[identity]
             storage = primitives.living(candidate.reference)
-            if storage is not None and storage not in self.away:
-                try:
-                    # Others may look at its memory since it was made: numpy, dlpack.
-                    if not primitives.may_move(storage):
-                        raise primitives.NotMovable()
-                    self.away.put(storage, candidate.name)
-                except primitives.NotMovable:
-                    self._stay[identity] = candidate.reference
-            return True
-        return False
+            if storage is None or storage in self.away:
+                return 0
+            try:
+                # Others may look at its memory since it was made: numpy, dlpack.
+                if not primitives.may_move(storage):
+                    raise primitives.NotMovable()
+                size = storage.nbytes()
+                self.away.put(storage, candidate.name)
+                return size
+            except primitives.NotMovable:
+                self._stay[identity] = candidate.reference
+                return 0
+        return None
 
-    def _need(self, func, args, kwargs, tensors):
+    def _need(self, kind, func, args, kwargs, tensors):
         """Bytes of the call's new storages, found out with tensors that have none."""
-        # What makes tensors out of none has their sizes among its other arguments.
-        key = (func, tuple((t.shape, t.stride(), t.dtype) for t in tensors) or repr((args, kwargs)))
-        known = self._sizes.get(key)
+        known = self._sizes.get(kind)
         if known is None:
-            known = self._sizes[key] = self._infer(func, args, kwargs, tensors)
+            if len(self._sizes) >= _MOST_KINDS:
+                self._sizes.clear()
+            known = self._sizes[kind] = self._infer(func, args, kwargs, tensors)
         return known
 
     @staticmethod
