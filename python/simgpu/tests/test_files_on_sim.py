@@ -11,7 +11,7 @@ import torch
 import simgpu
 from processes import in_process_of_its_own
 from sim_training import SIM, Case, differences, inside, plain
-from test_faults_on_sim import STOPPED
+from test_faults_on_sim import STOPPED, in_turn
 from tidepool_torch.base import device, nameless
 from tidepool_torch.running import file_copies, host
 from tidepool_torch.running.file_copies import FileCopies
@@ -46,7 +46,7 @@ def test_training_with_a_file_has_the_bits_of_plain(case, share, policy, tmp_pat
     assert ran.moved > 0
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", SOME)
 def test_tensors_of_several_pieces(policy, tmp_path, monkeypatch):
     monkeypatch.setattr(file_copies, "_PIECE", 8192)
     monkeypatch.setattr(file_copies, "_MOST", 3 * 8192)
@@ -169,9 +169,8 @@ def _look(fault, policy, folder):
     return simgpu.races() + differences(plain(Case()), ran)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("fault", [writes_do_not_wait_for_the_device, reads_do_not_wait_for_writes,
-                                   pieces_are_given_back_at_once])
+@pytest.mark.parametrize("fault, policy", in_turn([
+    writes_do_not_wait_for_the_device, reads_do_not_wait_for_writes, pieces_are_given_back_at_once]))
 def test_each_fault_is_found(fault, policy, tmp_path):
     assert in_process_of_its_own(_look, fault, policy, str(tmp_path))
 
