@@ -22,10 +22,11 @@ for built in "$TIDEPOOL_LIBRARY" "$TIDEPOOL_PROGRAM"; do
   [[ -e $built ]] || { echo "simgpu_test.sh: $built is not there; \`make run-simgpu\` builds it" >&2; exit 1; }
 done
 
+processors=$(nproc) # which counts what OMP_NUM_THREADS says
 # torch builds extensions with the ninja that it finds there.
 export PATH=$(dirname "$python"):$PATH
 export PYTHONPATH=$here/python:$here/python/simgpu${PYTHONPATH:+:$PYTHONPATH}
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 "$python" -c 'import simgpu' # builds it
-[[ $# -gt 0 ]] || set -- -n "$(nproc)" --dist worksteal python/simgpu/tests
+[[ $# -gt 0 ]] || set -- -n "$processors" --dist worksteal python/simgpu/tests
 exec "$python" -m pytest -q -p no:cacheprovider "$@"
