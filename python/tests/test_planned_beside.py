@@ -180,7 +180,7 @@ def test_books_of_a_plan_are_no_part_of_the_training(monkeypatch):
     books, noted = [], []
     training = models.make(models.tiny_gpt)
     with fit(training, peak="60%") as budget:
-        make, take_in = plans.make_plan_soon, budget._storages.take_in
+        make, take_in = plans.make_plan, budget._storages.take_in
 
         def with_books(*arguments):
             noted.append(budget._base)
@@ -191,7 +191,7 @@ def test_books_of_a_plan_are_no_part_of_the_training(monkeypatch):
             noted.append(budget._base)
             take_in(*arguments)
 
-        monkeypatch.setattr(plans, "make_plan_soon", with_books)
+        monkeypatch.setattr(plans, "make_plan", with_books)
         monkeypatch.setattr(budget._storages, "take_in", noted_take_in)
         for n in range(2):
             one_step(training, n, 16, budget.step)

@@ -53,18 +53,6 @@ def make_plan(program, machine, peak, host, options, plan_by=None):
     raise infeasible(program, machine, peak, beside, BudgetInfeasible(""), options, host)
 
 
-def make_plan_soon(program, machine, peak, host, options, seconds, plan_by=None):
-    """The same within `seconds`, where a plan is found in these, else within the time that there is; None:
-    within that at once."""
-    if seconds is not None and seconds < options.time_limit:
-        try:
-            soon = dataclasses.replace(options, time_limit=seconds)
-            return make_plan(program, machine, peak, host, soon, plan_by)
-        except BudgetInfeasible:
-            pass
-    return make_plan(program, machine, peak, host, options, plan_by)
-
-
 def _plan_of_nothing(program, machine, options, plan_by):
     """A plan that leaves all where PyTorch has it, for a budget that the step as it is meets: it has
     no addresses to find, so room between blocks is not counted."""

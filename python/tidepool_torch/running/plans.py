@@ -9,10 +9,9 @@ from ..base.errors import BudgetInfeasible, HostTierFull, counted, in_words
 from ..planning import planner
 from ..planning.planned_beside import PlannedBeside
 from ..planning.planning import (
-    infeasible, make_least_plan, make_plan_soon, measured_machine, nothing_may_move)
+    infeasible, make_least_plan, make_plan, measured_machine, nothing_may_move)
 from ..recording.program import NothingToPlan, StepProgram
 from . import forms
-from .planning_time import PlanningTime
 from .prediction import predict
 
 _MOST_PLANS = 8
@@ -39,7 +38,6 @@ class Planned:
         self.first_step = None
         self.processor = []  # seconds, of all threads
         self.known = None  # bytes that are live behind a step of it, once one was
-        self.searched = None  # seconds that the search for it might take; None: a longer one gains nothing
 
 
 class Times:
@@ -61,18 +59,6 @@ class Times:
     def all(self):
         """All; waits for the last one."""
         return self.known() + [float(timer) for timer in self._ahead]
-
-
-@dataclasses.dataclass(frozen=True)
-class _Search:
-    """A search for a plan beside the steps, `seconds` long; None: it counts trials. `instead_of` is the
-    Planned that it is to be better than."""
-
-    key: object
-    program: object
-    peak: int
-    seconds: float
-    instead_of: Planned = None
 
 
 @dataclasses.dataclass
@@ -110,10 +96,9 @@ class Plans:
         self._plain_seconds = None
         self._beside = None  # the PlannedBeside, while steps go on
         self.key_beside = None  # of the one that was made last so
-        self._search_beside = None
+        self._subject_beside = None
         self._beside_failed = False
         self._has_planned = False
-        self.time = PlanningTime(options.time_limit)
         self._gone = Done()
         self.let_go = 0
 
@@ -220,23 +205,18 @@ class Plans:
         `peak` None: the smallest that one is found for."""
         start = time.perf_counter()
         host = self._host_left(sum(p.plan.host_bytes for p in instead_of))
-        seconds = None if options or peak is None else self._seconds(self.time.first())
         options = options or self._options.planning
 
         def work(plan_by=None):
             if peak is None:
                 return make_least_plan(program, self._machine, host, options, plan_by)
-            return peak, make_plan_soon(program, self._machine, peak, host, options, seconds, plan_by)
+            return peak, make_plan(program, self._machine, peak, host, options, plan_by)
 
         found, made = self._waited_for(work)
         took = time.perf_counter() - start
         for planned in instead_of:
             self.drop(planned)
-        return self._add(key, program, found, made, took, said, seconds)
-
-    def _seconds(self, worth):
-        """Those that a search may take; None: it counts trials instead."""
-        return None if self._options.planning.evaluations > 0 else worth
+        return self._add(key, program, found, made, took, said)
 
     def _waited_for(self, work):
         """work(plan_by), the first time in this process. Later steps have a budget to hold, so the
@@ -267,74 +247,37 @@ class Plans:
 
     def make_beside(self, key, program, peak):
         """The same while steps go on; what_came_of_it() has it."""
-        self._begin_beside(_Search(key, program, peak, self._seconds(self.time.first())), self._host_left())
+        host = self._host_left()
 
-    def is_to_improve(self, planned):
-        """Whether a longer search than that for a plan that runs is worth its time by now."""
-        return (planned.searched is not None and not planned.ahead and self._beside is None
-                and not self._beside_failed and self.time.longer_than(planned.searched) is not None)
-
-    def improve(self, planned):
-        """Searches longer, while steps go on; what_came_of_it() takes a better plan in the place of this."""
-        self._begin_beside(_Search(planned.key, planned.program, planned.peak,
-                                   self.time.longer_than(planned.searched), planned),
-                           self._host_left(planned.plan.host_bytes))
-
-    def _begin_beside(self, search, host):
         def work(plan_by):
-            return make_plan_soon(search.program, self._machine, search.peak, host, self._options.planning,
-                                  search.seconds, plan_by)
+            return make_plan(program, self._machine, peak, host, self._options.planning, plan_by)
 
         self._beside = PlannedBeside(work, os.environ)
-        self.key_beside, self._search_beside = search.key, search
+        self.key_beside, self._subject_beside = key, (program, peak)
 
-    def what_came_of_it(self, leave):
-        """The Planned that was made beside the steps, when there is one; leave() ends the one that runs.
-        BudgetInfeasible, HostTierFull; other failures are said, and the next plan is waited for."""
+    def what_came_of_it(self):
+        """The Planned that was made beside the steps, when there is one. BudgetInfeasible,
+        HostTierFull; other failures are said, and the next plan is waited for."""
         if self._beside is None or not self._beside.done:
             return None
         beside, self._beside = self._beside, None
-        search, self._search_beside = self._search_beside, None
-        self.time.spend(beside.seconds)
+        (program, peak), self._subject_beside = self._subject_beside, None
         try:
-            made = beside.result()
-            if search.instead_of is not None:
-                return self._take_better(search, made, beside.seconds, leave)
-            return self._add(search.key, search.program, search.peak, made, beside.seconds,
-                             searched=search.seconds)
+            return self._add(self.key_beside, program, peak, beside.result(), beside.seconds)
         except (BudgetInfeasible, HostTierFull):
-            if search.instead_of is None:
-                raise
-            search.instead_of.searched = None
+            raise
         except Exception as error:  # pylint: disable=broad-except
             self._beside_failed = True
             self._say(f"planning beside the steps failed ({error}); the next plan is waited for")
-        return None
-
-    def _take_better(self, search, made, took, leave):
-        runs, plan = search.instead_of, made[0]
-        runs.searched = search.seconds
-        if runs not in self.ready:
-            return None  # steps left it meanwhile
-        if not predict(search.program, plan, self._machine).gains_on(runs.prediction):
             return None
-        # What is away leaves the one plan before the other takes it.
-        room = self._host_left()
-        if room is not None and room < runs.plan.host_bytes + plan.host_bytes:
-            return None
-        leave()
-        self.drop(runs)
-        return self._add(search.key, search.program, search.peak, made, took,
-                         f"a better plan (predicted until now {runs.prediction}): ", search.seconds)
 
-    def _add(self, key, program, peak, made, took, said="", searched=None):
+    def _add(self, key, program, peak, made, took, said=""):
         plan, kept = made
         executor = forms.make_executor(program, plan, kept, self._tier.region(plan.host_bytes))
         executor.growth.room = peak - plan.info.device_bytes - program.small - kept.bytes
         planned = Planned(key, peak, program, plan, kept, executor,
                           predict(program, plan, self._machine))
         self._has_planned = True
-        planned.searched = searched if planned.prediction.may_gain() else None
         self.ready.insert(0, planned)
         while len(self.ready) > _MOST_PLANS:
             self._let_go(self.ready[-1])

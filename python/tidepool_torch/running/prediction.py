@@ -16,9 +16,6 @@ from .step_mode import InterruptGate
 _CALLS = 200
 _TIMES = 3
 
-# What is worth another plan, as a share.
-_GAIN = 0.01
-
 # No machine is quieter than that, as a share.
 _QUIET = 0.02
 
@@ -31,17 +28,6 @@ class Prediction:
     seconds: float
     processor: float
     unlimited: float
-
-    def may_gain(self):
-        """Whether a better plan could be faster by a hundredth."""
-        return max(self.seconds, self.processor or 0) > (1 + _GAIN) * self.unlimited
-
-    def gains_on(self, other):
-        """Whether it is faster by a hundredth, or as fast with a hundredth less of processors."""
-        if self.seconds < (1 - _GAIN) * other.seconds:
-            return True
-        return (self.processor is not None and self.seconds <= other.seconds
-                and self.processor < (1 - _GAIN) * other.processor)
 
     def __str__(self):
         return (overhead(self.seconds, self.unlimited)

@@ -104,9 +104,7 @@ class StepRunner:
                         with contextlib.nullcontext() if self._is_unseen else self._mode:
                             yield
                         self._gate.closed = True
-                        recorder = self._state.end()
-                        self.plans.time.add_step(time.perf_counter() - self._begun)
-                        self._plan_together(recorder)
+                        self._plan_together(self._state.end())
                     except BaseException:
                         self._gate.closed = True
                         self._abort()
@@ -140,7 +138,6 @@ class StepRunner:
         self._timer = self.trained.device.time_of_step()
         self._processor = time.process_time()
         self._moved = self.away.seconds
-        self._begun = time.perf_counter()
         self.steps += 1
 
     def _abort(self):
@@ -217,8 +214,6 @@ class StepRunner:
     def count_planned(self, planned):
         self._look_at_allocator(is_first=planned.steps == 0)
         planned.steps += 1
-        if not self.ranks.together and not self._wish.is_least and self.plans.is_to_improve(planned):
-            self.plans.improve(planned)
         planned.times.add(self._timer.stop())
         if not self.trained.device.has_streams:
             planned.processor.append(time.process_time() - self._processor)
@@ -291,7 +286,7 @@ class StepRunner:
         """A plan that was made beside the steps is there from this one on."""
         try:
             with self._books():
-                self.plans.what_came_of_it(self.storages.leave_plan)
+                self.plans.what_came_of_it()
         except (BudgetInfeasible, HostTierFull) as error:
             self._go_on_without(self.plans.key_beside, error)
 

@@ -125,8 +125,7 @@ def _add_run_options(run):
                      help="smaller tensors stay where they are (default: 64KiB)")
     run.add_argument("--planner", metavar="NAME", help="one of Tidepool's (default: auto)")
     run.add_argument("--time-limit", metavar="SECONDS", type=float,
-                     help="what a search for a plan may take (default: 10); steps wait for "
-                          "a tenth of what they took, longer searches go on beside them")
+                     help="what planning may take (default: 10)")
     run.add_argument("--evaluations", metavar="N", type=_count,
                      help="trials of the planner instead of seconds: the same plan on any machine")
     run.add_argument("--seed", metavar="N", type=int, help="of the planner (default: 1)")

@@ -24,8 +24,7 @@ class Config:
     host         bytes that may have left the device, of all ranks of this machine; None: no limit
     host_dir     a folder: what leaves goes to a file there, without a name
     planner      one of Tidepool's planners
-    time_limit   seconds that a search for a plan may take. Steps wait for a tenth of what they took until
-                 then, 0.2 at least; longer searches go on beside the steps, where these are worth it
+    time_limit   seconds that planning may take
     evaluations  above 0: trials of the planner instead of seconds; the plan is the same anywhere, and
                  steps wait for it, where plans for further shapes are made beside the steps else
     seed         of the planner
