@@ -197,3 +197,39 @@ def test_a_budget_with_a_full_host_tier_can_be_left(leave):
                for n in range(8, 10)]
     budget.close()
     assert differences(plain(models.tiny_gpt, 10, Style()), Ran(losses, state_of(training))) == []
+
+
+class _Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("where", ["forward", "backward"])
+@pytest.mark.parametrize("more", [100_000, 220_000])
+def test_a_step_that_stops_with_a_full_host_tier_loses_nothing(where, more, capfd):
+    """What has no second place on the host comes back to the device, and that is said."""
+    options = {"peak": "60%", "evaluations": 100, "min_bytes": 1024, "home": False,
+               "machine": machine_of(1e9, 1e9, alignment=64)}
+
+    def stop(training, begin):
+        x, y = training.batch(90)
+        with pytest.raises(_Stopped), begin():
+            loss = training.loss(training.model, x, y)
+            if where == "backward":
+                loss.backward()
+            raise _Stopped
+
+    training, expected = models.make(models.tiny_gpt), models.make(models.tiny_gpt)
+    torch.manual_seed(5)
+    with tidepool.fit(training.model, training.optimizer, **options) as budget:
+        losses = [one_step(training, n, Style(), budget.step) for n in range(4)]
+        needs = budget.plan.host_bytes
+    with tidepool.fit(training.model, training.optimizer, host=needs + more, **options) as budget:
+        losses += [one_step(training, n, Style(), budget.step) for n in range(4, 8)]
+        assert budget.report().planned_steps > 0
+        stop(training, budget.step)
+    there = Ran(losses, state_of(training))
+    torch.manual_seed(5)
+    losses = [one_step(expected, n, Style()) for n in range(8)]
+    stop(expected, contextlib.nullcontext)
+    assert differences(Ran(losses, state_of(expected)), there) == []
+    assert "could not be left as a whole" not in capfd.readouterr().err

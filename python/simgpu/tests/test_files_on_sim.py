@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import contextlib
+import ctypes
+import itertools
 import os
 import time
 
@@ -119,17 +121,56 @@ def test_the_memory_in_flight_is_bounded(copies, monkeypatch, slow):
     assert most <= 2 * 40_000
 
 
-@pytest.mark.parametrize("name", ["write", "read"])
-def test_a_disk_that_fails_is_said(name, copies, monkeypatch):
-    def fail(*_):
-        raise OSError(5, "the disk fails")
+def _fail(*_):
+    raise OSError(5, "the disk fails")
 
-    monkeypatch.setattr(nameless.NamelessFile, name, fail)
-    tensor = torch.ones(5000, dtype=torch.uint8, device=SIM)
-    with pytest.raises(OSError, match="the disk fails"):
-        copies.write(tensor, 0)
+
+def test_what_a_disk_did_not_take_stays_in_memory_and_is_said(copies, monkeypatch):
+    one, other = (torch.full((5000,), x, dtype=torch.uint8).to(SIM) for x in (1, 2))
+    target = torch.empty(5000, dtype=torch.uint8, device=SIM)
+    copies._file.reserve(0, 16384)
+    with monkeypatch.context() as broken:
+        broken.setattr(nameless.NamelessFile, "write", _fail)
+        copies.write(one, 0)
         copies.settle()
-        copies.read(tensor, 0)
+    copies.read(target, 0)
+    assert torch.equal(target.cpu(), one.cpu())
+    host_bytes = bytearray(5000)
+    copies.read_here(ctypes.addressof(ctypes.c_char.from_buffer(host_bytes)), 5000, 0)
+    assert host_bytes == one.cpu().numpy().tobytes()
+    with pytest.raises(OSError, match="the disk fails"):
+        copies.write(other, 8192)
+    copies.write(other, 0)
+    copies.read(target, 0)
+    assert torch.equal(target.cpu(), other.cpu())
+    assert copies._unwritten == []
+
+
+def test_a_read_that_fails_is_said(copies, monkeypatch):
+    monkeypatch.setattr(nameless.NamelessFile, "read", _fail)
+    with pytest.raises(OSError, match="the disk fails"):
+        copies.read(torch.ones(5000, dtype=torch.uint8, device=SIM), 0)
+
+
+@pytest.mark.parametrize("policy", SOME)
+def test_training_goes_on_with_what_a_disk_did_not_take(policy, tmp_path, monkeypatch):
+    """Were it not told: each fifth write fails, and all that comes back is right."""
+    count = itertools.count()
+    write = FileCopies._write
+
+    def fails_often(self, there, *arguments):
+        if next(count) % 5 == 2:
+            there.synchronize()
+            _fail()
+        write(self, there, *arguments)
+
+    monkeypatch.setattr(FileCopies, "_write", fails_often)
+    monkeypatch.setattr(FileCopies, "_raise_what_failed", lambda self: None)
+    ran = inside(Case(steps=8), 0.6, policy, host_dir=str(tmp_path), allow=("swap",))
+    assert differences(plain(Case(steps=8)), ran) == []
+    assert simgpu.races() == []
+    assert ran.planned_steps > 0
+    assert next(count) > 100
 
 
 def writes_do_not_wait_for_the_device(patch):

@@ -180,7 +180,8 @@ class StreamDevice:
     def _bytes_of(self, storage):
         """A tensor over all of them."""
         if self._no_bytes is None:
-            self._no_bytes = torch.empty(0, dtype=torch.uint8, device=self.device)
+            with torch.inference_mode(False):
+                self._no_bytes = torch.empty(0, dtype=torch.uint8, device=self.device)
         return self._no_bytes.new_empty(0).set_(storage, 0, (storage.nbytes(),), (1,))
 
     def out(self, storage, region, offset=0):

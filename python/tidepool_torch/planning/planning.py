@@ -8,7 +8,7 @@ import torch
 
 from ..base.advice import needs_of, next_of
 from ..base.compat import OUT_OF_MEMORY
-from ..base.errors import BudgetInfeasible, in_words, needed_in_words
+from ..base.errors import BudgetInfeasible, HostTierFull, in_words, needed_in_words
 from ..base.primitives import SWAPS_ONLY
 from ..recording.kept import Kept
 from . import planner
@@ -143,8 +143,11 @@ def _measured_by(where, tier, size):
 
 def _go_beside(where, tier, size, in_turn):
     """Whether copies both ways take much less time together than in turn."""
-    with contextlib.closing(_Both(where, tier, size)) as both:
-        return min(both.seconds() for _ in range(3)) < _TOGETHER * in_turn
+    try:
+        with contextlib.closing(_Both(where, tier, size)) as both:
+            return min(both.seconds() for _ in range(3)) < _TOGETHER * in_turn
+    except (HostTierFull, OUT_OF_MEMORY):
+        return True  # most do
 
 
 class _Both:
@@ -152,9 +155,9 @@ class _Both:
 
     def __init__(self, where, tier, size):
         self._where = where
-        self._region = tier.region(2 * size)
         self._moves = [(where.stream(), move, where.fresh(size), offset)
                        for move, offset in ((where.out, 0), (where.back, size))]
+        self._region = tier.region(2 * size)
 
     def seconds(self):
         here = self._where.current()

@@ -5,6 +5,7 @@ import time
 
 from ..base import device, primitives
 from ..base.compat import OUT_OF_MEMORY
+from ..base.errors import HostTierFull
 from ..base.primitives import StorageWeakRef
 
 _PIECE = 64 << 10
@@ -45,12 +46,16 @@ class _Entry:
 
 
 class Home:
-    """In the place of an Away when a plan ends: what has its bytes on the host gets them back at once."""
+    """In the place of an Away when a plan ends: what has its bytes on the host gets them back at once, but
+    for what `away` has already."""
+
+    def __init__(self, away=()):
+        self._away = away
 
     def __contains__(self, storage):
-        return False
+        return storage in self._away
 
-    def put(self, storage, name):
+    def put_or_leave(self, storage, name):
         """It stays where it is."""
 
     def put_copy(self, storage, source, offset, name):
@@ -77,6 +82,7 @@ class Away:
         self.moved_out = 0
         self.moved_in = 0
         self.seconds = 0.0  # that moving took
+        self.without_room = 0  # bytes that are on the device as the host had no room, since that was said
 
     def __contains__(self, storage):
         return storage._cdata in self._entries
@@ -104,11 +110,28 @@ class Away:
             entry.name = name
             primitives.say_of_away(storage, not_here(name))
 
+    def put_or_leave(self, storage, name):
+        """The same where there is room on the host; else it stays on the device."""
+        try:
+            self.put(storage, name)
+        except HostTierFull:
+            self.without_room += storage.nbytes()
+
     def put_copy(self, storage, source, offset, name):
-        """The same for a storage that is away already, with its bytes at an offset of `source`."""
+        """The same for a storage that is away already, with its bytes at an offset of `source`. Where the
+        host has no room for them twice it comes back to the device: a plan ends with nothing lost."""
         size = primitives.nbytes(storage)
-        region = self._tier.region(size)
-        _copy_between(device.of(storage), source, offset, region, 0, size)
+        try:
+            region = self._tier.region(size)
+        except HostTierFull:
+            self.without_room += size
+            Home().put_copy(storage, source, offset, name)
+            return
+        try:
+            _copy_between(device.of(storage), source, offset, region, 0, size)
+        except BaseException:
+            region.release()
+            raise
         self._add(storage, region, name)
 
     def back(self, storage):

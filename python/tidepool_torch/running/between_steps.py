@@ -15,6 +15,7 @@ class BetweenSteps:
         self.away = away
         self._owning = Owning()
         self.current = None
+        self.broken = None  # why the plan could not be left
         self.own()
 
     def own(self):
@@ -89,15 +90,23 @@ class BetweenSteps:
             self.away.back_anyhow(storage)
 
     def leave_plan(self):
-        self._leave_to(self.away)
+        """(name, storage) of what may leave the device then. Where it fails no step begins any more; what
+        was not lost comes back with all_back()."""
+        return self._leave_to(self.away)
 
     def _leave_to(self, away):
-        if self.current is not None:
-            land(self.current.executor, away)
-            self.current = None
+        if self.current is None:
+            return []
+        try:
+            landed = land(self.current.executor, away)
+        except BaseException as error:
+            self.broken = error
+            raise
+        self.current = self.broken = None
+        return landed
 
     def all_back(self):
-        self._leave_to(Home())
+        self._leave_to(Home(self.away))
         self.away.bury()
         for storage in self.away.living():
             self.away.back(storage)

@@ -6,6 +6,7 @@ thread: so what comes back is read ahead, and the host waits only for bytes that
 
 import collections
 import concurrent.futures
+import ctypes
 
 # Bytes that go at once, and those under way in each direction at most.
 _PIECE = 16 << 20
@@ -20,6 +21,7 @@ class _Transfer:
         self.size = size
         self.piece = piece
         self.work = work
+        self.is_wanted = True
 
     def is_over(self, start, size):
         return self.start < start + size and start < self.start + self.size
@@ -30,7 +32,7 @@ def _pieces(size):
 
 
 class FileCopies:
-    """For one thread of the host. What fails on a thread is raised by a later call."""
+    """For one thread of the host. A write that failed is raised by the next one, a read by its own call."""
 
     def __init__(self, device, file, pinned):
         self._device = device
@@ -40,10 +42,14 @@ class FileCopies:
             concurrent.futures.ThreadPoolExecutor(1, f"tidepool-{name}") for name in ("write", "read"))
         self._writes = collections.deque()
         self._ahead = {}  # start -> the _Transfer of what is expected
+        self._unwritten = []  # those that the disk did not take: their pieces have the bytes
+        self._error = None  # why, until that was raised
 
     def write(self, source, start):
         """Asks for a copy of a tensor of bytes, on the stream that is current."""
+        self._raise_what_failed()
         self.forget(start, source.numel())
+        self.drop(start, source.numel())
         for done, size in _pieces(source.numel()):
             while self._writes and (self._writes[0].work.done() or self._bytes_of(self._writes) + size > _MOST):
                 self._end_write()
@@ -63,11 +69,34 @@ class FileCopies:
         self._file.write(piece.address, size, start)
 
     def _end_write(self):
-        """The first one. Ctrl-C leaves it among them: later reads have to wait for it."""
+        """The first one. Ctrl-C leaves it among them: later reads have to wait for it. What the disk did not
+        take stays in memory, and the next write() says so."""
         concurrent.futures.wait([self._writes[0].work])
         ended = self._writes.popleft()
-        ended.piece.release(copies_use_it=False)
-        ended.work.result()
+        error = ended.work.exception()
+        if error is None or not ended.is_wanted:
+            ended.piece.release(copies_use_it=False)
+            return
+        self._unwritten.append(ended)
+        self._error = error
+
+    def _raise_what_failed(self):
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def drop(self, start, size):
+        """These bytes of the file are somebody else's from now on."""
+        for t in self._writes:
+            t.is_wanted = t.is_wanted and not t.is_over(start, size)
+        for found in [t for t in self._unwritten if t.is_over(start, size)]:
+            self._unwritten.remove(found)
+            found.piece.release(copies_use_it=False)
+
+    def read_here(self, pointer, size, start):
+        """For the host, when all is settled: bytes of the file, and of what it did not take."""
+        self._file.read(pointer, size, start)
+        self._add_unwritten(pointer, size, start)
 
     def expect(self, start, size):
         """Reads what the next read() wants, as far as there is room; whether there was for all of it."""
@@ -88,11 +117,20 @@ class FileCopies:
                 found = self._ahead[start + done] = self._begin_read(start + done, size)
             concurrent.futures.wait([found.work])  # Ctrl-C leaves it as one that was expected
             del self._ahead[start + done]
+            while self._writes and self._writes[0].work.done():
+                self._end_write()
             try:
                 found.work.result()
+                self._add_unwritten(found.piece.address, size, found.start)
                 found.piece.give_to(target[done:done + size], 0)
             finally:
                 found.piece.release()
+
+    def _add_unwritten(self, pointer, size, start):
+        for t in self._unwritten:
+            begin, end = max(start, t.start), min(start + size, t.start + t.size)
+            if begin < end:
+                ctypes.memmove(pointer + begin - start, t.piece.address + begin - t.start, end - begin)
 
     def _begin_read(self, start, size):
         while self._pinned.taken + size > 2 * _MOST and self._pinned.reclaim_one():
@@ -102,8 +140,7 @@ class FileCopies:
         return _Transfer(start, size, piece, self._reader.submit(self._read, before, piece, size, start))
 
     def _read(self, before, piece, size, start):
-        for write in before:
-            write.result()
+        concurrent.futures.wait(before)
         self._file.read(piece.address, size, start)
 
     def forget(self, start=0, size=1 << 62):

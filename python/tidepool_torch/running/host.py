@@ -73,10 +73,15 @@ class _FileRegion:
     def write(self, pointer, size, offset=0):
         self._file.settle()
         self._file.file.write(pointer, size, self._start + offset)
+        if self._file.copies is not None:
+            self._file.copies.drop(self._start + offset, size)
 
     def read(self, pointer, size, offset=0):
         self._file.settle()
-        self._file.file.read(pointer, size, self._start + offset)
+        if self._file.copies is not None:
+            self._file.copies.read_here(pointer, size, self._start + offset)
+        else:
+            self._file.file.read(pointer, size, self._start + offset)
 
     def take_from(self, source, offset):
         """Asks for a copy of a tensor of bytes to an offset, on the stream that is current."""
@@ -134,6 +139,7 @@ class _File:
     def give_back(self, start, size):
         if self.copies is not None:
             self.copies.forget(start, size)
+            self.copies.drop(start, size)
         self.taken -= size
         self._free.give(start, max(PAGE, whole_pages(size)))
 

@@ -18,7 +18,7 @@ def land(executor, away):
     lost = []
     for t in sorted(blocks.mine):
         storage = primitives.living(blocks.reference.get(t))
-        if storage is None:
+        if storage is None or storage in away:  # by an attempt that failed
             continue
         here = [p for p in blocks.newest[t] if p in blocks.block]
         there = [p for p in blocks.newest[t]
@@ -64,11 +64,11 @@ def _release(blocks, needed, away):
         if p in needed:
             if blocks.points_at[t] != p:
                 blocks.point(t, p, storage)
-            away.put(storage, blocks.name(t))
+            away.put_or_leave(storage, blocks.name(t))
         else:
             primitives.set_bytes(storage, blocks.block.pop(p), was_away)
             if needed:
-                away.put(storage, blocks.name(t))
+                away.put_or_leave(storage, blocks.name(t))
         blocks.points_at[t] = None
     for p in [p for p in blocks.block if p not in needed]:
         del blocks.block[p]
@@ -155,4 +155,4 @@ class _Slice:
         if storage is None:
             return
         primitives.set_bytes(storage, primitives.alias(blocks.block[p]), True)
-        away.put(storage, blocks.name(t))
+        away.put_or_leave(storage, blocks.name(t))

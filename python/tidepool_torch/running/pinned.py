@@ -33,7 +33,8 @@ class _Slab:
         self._device = device
         self._map = mmap.mmap(-1, size)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
-        self.bytes = torch.frombuffer(self._map, dtype=torch.uint8)
+        with torch.inference_mode(False):  # of a tensor that is made in it no copy is taken outside
+            self.bytes = torch.frombuffer(self._map, dtype=torch.uint8)
         self.free = Pieces()
         self.free.give(0, size)
         for start in range(0, size, MOST_AT_ONCE):

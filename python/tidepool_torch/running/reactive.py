@@ -10,6 +10,7 @@ import torch
 
 from ..base import calls, primitives
 from ..base.compat import OUT_OF_MEMORY, bytes_of_tensor
+from ..base.errors import HostTierFull
 from ..base.primitives import StorageWeakRef, storage_of
 from .away import OF_A_STEP
 from .limit import SLACK
@@ -100,12 +101,16 @@ class Reactive:
             else:
                 self._note_argument(storage)
         kind = _kind_of(func, args, kwargs, tensors)
+        need = 0
         if self.limit.size is not None:
-            self._room(self._need(kind, func, args, kwargs, tensors), used)
+            need = self._need(kind, func, args, kwargs, tensors)
+            self._room(need, used)
         looks = self.learns and kind not in self._keep_nothing and not _is_pointwise(func)
         before = self._live_beside(tensors) if looks else None
         out = self._call(func, args, kwargs)
         made = calls.tensors_out(out)
+        if self._sure:
+            self._compare(func, need, made, used)
         if looks:
             self._learn(kind, self._live_beside(tensors + made) - before)
         # Averages of weights and buckets are none of a forward pass: nothing there needs a gradient.
@@ -115,6 +120,13 @@ class Reactive:
         for t in tensors + made:
             self._touch(storage_of(t), None)
         return out
+
+    def _compare(self, func, need, made, used):
+        """What a call has made with what it was believed to need."""
+        took = sum(s.nbytes() for s in calls.fresh_storages(made, used))
+        self._sure = max(0, self._sure - max(0, took - need))
+        if "out" in func._schema.overload_name or "resize" in func._schema.name:
+            self._sure = 0  # what it writes may have grown
 
     def _learn(self, kind, kept):
         if abs(kept) >= _KEPT_BY_KERNEL:
@@ -142,13 +154,13 @@ class Reactive:
         staying = set(self._candidates) - {s._cdata for s in leaving}
         fits = True
         for storage in [s for s in storages if s in self.away]:
-            fits = self._room(primitives.nbytes(storage), staying) and fits
+            fits = self._room_between(primitives.nbytes(storage), staying) and fits
             fits = self.away.back_anyhow(storage) and fits
         return fits
 
     def bring_back_what_fits(self, storages):
         for storage in storages:
-            if not self._room(primitives.nbytes(storage), self._candidates):
+            if not self._room_between(primitives.nbytes(storage), self._candidates):
                 break
             try:
                 self.away.back(storage)
@@ -221,6 +233,13 @@ class Reactive:
                 self._sure = 0
                 self.short = max(self.short, over - SLACK)
                 return over <= SLACK
+
+    def _room_between(self, size, used):
+        """The same between steps, where a full host tier is no error: what comes back empties it."""
+        try:
+            return self._room(size, used)
+        except HostTierFull:
+            return False
 
     def _evict(self, size, used):
         """So many bytes, as far as there are such; whether there were any."""

@@ -123,6 +123,9 @@ class StepRunner:
         self._mode.walk = state.walk
 
     def _begin(self):
+        if self.storages.broken is not None:
+            raise TidepoolError(f"a plan could not be left as a whole before ({self.storages.broken}). Next: "
+                                "close() this budget, which brings back what is there")
         if self.plans.is_planning:
             self._take_what_was_planned()
         self.storages.own_what_is_due()
@@ -143,6 +146,7 @@ class StepRunner:
     def _abort(self):
         """The step ended with an exception."""
         self._state.abort()
+        self.say_without_room()
         self.home()
         self.reactive.bring_back_what_fits(self.away.living())
 
@@ -171,6 +175,19 @@ class StepRunner:
         before = self.limit.counts.live()
         yield
         self.limit.base += max(0, self.limit.counts.live() - before)
+
+    def say_without_room(self):
+        """What a plan that ended has left on the device."""
+        size, self.away.without_room = self.away.without_room, 0
+        if size:
+            self.say(f"step {self.steps} left its plan, and {in_words(size)} of what was away came back to the "
+                     "device, above the budget, as the host tier has no room for it twice. Next: a larger "
+                     "host=, or host_dir= with more room")
+
+    def runs_here(self):
+        """Whether this thread runs ops of the step: the one that began it, and autograd's of a device."""
+        return self.inside and (threading.get_ident() == self.thread
+                                or (not self._is_unseen and self._mode in modes_of_this_thread()))
 
     def home(self):
         """Between steps parameters and buffers are on the device, and what a script keeps of a step,

@@ -10,7 +10,6 @@ from ..base.compat import OUT_OF_MEMORY
 from ..base.errors import in_words
 from ..base.primitives import SWAPS_ONLY, VIEWS_ARE_USES
 from .executor import DivergedBehind
-from .forms import land
 from .growth import Diverged, Held, Outgrown
 
 
@@ -138,9 +137,8 @@ class Planned:
     def abort(self):
         """What PyTorch holds is whole then, and on the device as far as the budget allows."""
         runner = self._runner
-        runner.storages.current = None
         try:
-            runner.reactive.begin(land(self._executor, runner.away), [])
+            runner.reactive.begin(runner.storages.leave_plan(), [])
         except Exception as error:  # pylint: disable=broad-except
             # The user's own error goes on; what is lost says so when it is touched.
             runner.say(f"the plan could not be left as a whole: {error}")
@@ -148,7 +146,6 @@ class Planned:
     def _leave(self, error):
         """Returns the state in which the step goes on."""
         runner, planned = self._runner, self.planned
-        runner.storages.current = None
         schedule, position = self._executor.schedule, self._executor.position
         # A scaler of gradients that finds some not finite asks for none: that is no other kind of step.
         skips_update = not isinstance(error, Outgrown) and schedule.is_before_update(position)
@@ -157,11 +154,12 @@ class Planned:
             runner.say(f"step {runner.steps} differs from the plan at op {schedule.op_at(position)} {error}; "
                        "running reactively", once=str(error))
         try:
-            landed = land(self._executor, runner.away)
+            landed = runner.storages.leave_plan()
         except Exception as lost:
             # A script that catches it must not go on with what is lost.
             runner.go_on(Lost(lost))
             raise
+        runner.say_without_room()
         if runner.steps == 1:
             runner.look_beside([s for _, s in landed])
         state = Reactive(runner, landed)

@@ -232,7 +232,9 @@ class Budget:
 
         def beside():
             budget = me()
-            return contextlib.nullcontext() if budget is None else budget._runner.reading.beside()
+            if budget is None or budget._runner.runs_here():
+                return contextlib.nullcontext()
+            return budget._runner.reading.beside()
 
         def loaded():
             budget = me()

@@ -67,13 +67,15 @@ class Config:
             raise ValueError(f"host_dir={self.host_dir!r}: the path of a folder, or None")
         if isinstance(self.allow, str) or not self.allow or set(self.allow) - {"swap", "recompute"}:
             raise ValueError(f"allow={self.allow!r}: a tuple of 'swap', 'recompute' or both")
-        if not isinstance(self.time_limit, (int, float)) or not self.time_limit > 0:
+        if (not isinstance(self.time_limit, (int, float)) or isinstance(self.time_limit, bool)
+                or not 0 < self.time_limit < 1e9):
             raise ValueError(f"time_limit={self.time_limit!r}: seconds above 0")
         for name in ("evaluations", "seed"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 0:
                 raise ValueError(f"{name}={value!r}: a whole number, 0 or above")
-        if self.warm_up is not None and (not isinstance(self.warm_up, int) or self.warm_up < 0):
+        if self.warm_up is not None and (not isinstance(self.warm_up, int) or isinstance(self.warm_up, bool)
+                                         or self.warm_up < 0):
             raise ValueError(f"warm_up={self.warm_up!r}: steps, 0 or above, or None")
         for name in ("home", "report"):
             if not isinstance(getattr(self, name), bool):
