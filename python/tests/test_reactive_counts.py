@@ -63,3 +63,22 @@ def test_what_kinds_of_calls_need_is_bounded(monkeypatch):
         one._learn((n,), 0)
     assert len(one._sizes) <= 10
     assert len(one._keep_nothing) <= 10
+
+
+@pytest.mark.skipif(not hook_is_loaded(), reason="live bytes are not known to the byte")
+@pytest.mark.parametrize("make", [
+    lambda x: x.repeat(8, 1), lambda x: torch.nn.functional.pad(x, (0, 7 * x.shape[1])), lambda x: x.nonzero(),
+    lambda x: x.to(torch.float64)], ids=["repeat", "pad", "nonzero", "to"])
+def test_sizes_that_other_arguments_or_values_decide_are_counted(make, monkeypatch):
+    monkeypatch.setattr(type(counts), "is_slow", True)
+    model = torch.nn.Linear(256, 256)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.ones(512, 256)
+    with tidepool.fit(model, optimizer, peak="24MiB", report=False, warm_up=99, min_bytes=1024) as budget:
+        counts.forget_highest()
+        with budget.step():
+            kept = [make(model(x).detach()) for _ in range(40)]
+            most = counts.highest() - budget._base
+        assert sum(k.untyped_storage().nbytes() for k in kept) >= 40 << 20
+        assert most <= budget.peak
+        assert budget._away.moved_out > 0

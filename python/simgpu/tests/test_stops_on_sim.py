@@ -362,3 +362,29 @@ def test_an_op_on_another_stream_is_refused(when):
             with budget.step():
                 case.step(model, optimizer, case.batches(number), number)
     budget.close()
+
+
+@pytest.mark.parametrize("policy", ["lazy", "random"])
+def test_state_dict_in_a_hook_and_a_pass_under_inference_mode(policy):
+    """The hook runs in the engine's thread, whose step it would wait for; memory that is pinned first under
+    inference_mode() serves outside of it."""
+    seen = []
+
+    def before_backward(number, model):
+        with torch.inference_mode():
+            model(case.batches(90 + number)[0][0])
+        parameter = next(iter(model.parameters()))
+        handle = parameter.register_hook(lambda _: seen.append(model.state_dict()["head.weight"].cpu()))
+        handles.append(handle)
+        for old in handles[:-1]:
+            old.remove()
+
+    handles = []
+    case = Case(before_backward=before_backward)
+    expected = plain(case)
+    plainly = list(seen)
+    seen.clear()
+    ran = inside(case, 0.6, policy)
+    assert differences(expected, ran) == []
+    assert len(seen) == len(plainly) > 0
+    assert all(torch.equal(a, b) for a, b in zip(plainly, seen))
