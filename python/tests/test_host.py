@@ -13,7 +13,7 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.running import blocks, copy_threads, executor
+from tidepool_torch.running import between_steps, blocks, copy_threads, executor
 from tidepool_torch.base.nameless import NamelessFile, whole_pages
 from tidepool_torch.planning.planning import machine_of
 from training import Ran, Style, differences, inside, one_step, plain, state_of
@@ -233,3 +233,29 @@ def test_a_step_that_stops_with_a_full_host_tier_loses_nothing(where, more, capf
     stop(expected, contextlib.nullcontext)
     assert differences(Ran(losses, state_of(expected)), there) == []
     assert "could not be left as a whole" not in capfd.readouterr().err
+
+
+def test_behind_a_plan_that_could_not_be_left_no_step_begins_and_close_brings_all_back(monkeypatch):
+    training, expected = models.make(models.tiny_gpt), models.make(models.tiny_gpt)
+    torch.manual_seed(5)
+    budget = tidepool.fit(training.model, training.optimizer, peak="60%", evaluations=100, min_bytes=1024,
+                          home=False, report=False, machine=machine_of(1e9, 1e9, alignment=64))
+    losses = [one_step(training, n, Style(), budget.step) for n in range(4)]
+
+    def fail(*_):
+        raise OSError(5, "the disk fails")
+
+    x, y = training.batch(4)
+    with monkeypatch.context() as broken:
+        broken.setattr(between_steps, "land", fail)
+        with pytest.raises(KeyError), budget.step():
+            training.loss(training.model, x, y)
+            raise KeyError
+    with pytest.raises(tidepool.TidepoolError, match=r"could not be left.*the disk fails.*Next: close\(\)"):
+        one_step(training, 4, Style(), budget.step)
+    budget.close()
+    there = Ran(losses, state_of(training))
+    torch.manual_seed(5)
+    losses = [one_step(expected, n, Style()) for n in range(4)]
+    expected.loss(expected.model, *expected.batch(4))
+    assert differences(Ran(losses, state_of(expected)), there) == []

@@ -8,7 +8,8 @@ import weakref
 
 from ..base import advice, primitives, refusals
 from ..base.compat import modes_of_this_thread
-from ..base.errors import BudgetInfeasible, HostTierFull, counted, in_words, needed_in_words
+from ..base.errors import (
+    BudgetInfeasible, HostTierFull, TidepoolError, counted, in_words, needed_in_words)
 from . import onlookers
 from .native import step_mode
 from .reading import Reading
