@@ -38,7 +38,7 @@ def _text(name):
 
 
 def _folder(texts):
-    """Of these very sources and this torch, so that two trees do not build in turn."""
+    """Names a folder after these very sources and this torch, so that two trees do not build in turn."""
     asked = os.environ.get("SIMGPU_BUILD")
     if asked:
         return asked
@@ -49,7 +49,7 @@ def _folder(texts):
 
 
 def _write(path, text):
-    """Only where it differs: what has not changed is not compiled again."""
+    """Writes a file that differs: what has not changed is not compiled again."""
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             if file.read() == text:

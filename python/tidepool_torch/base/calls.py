@@ -5,7 +5,6 @@ import torch
 from .compat import PLAIN, storage_of
 
 Tensor = torch.Tensor
-_LISTS = (list, tuple)
 
 # Kernels that write arguments which their schema does not mark: running statistics.
 HIDDEN_WRITES = {
@@ -22,7 +21,7 @@ def _collect(values, into):
     for value in values:
         if isinstance(value, Tensor):
             into.append(value)
-        elif isinstance(value, _LISTS):
+        elif isinstance(value, (list, tuple)):
             _collect(value, into)
     return into
 

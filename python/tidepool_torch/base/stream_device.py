@@ -74,8 +74,7 @@ class _Time:
 
 
 def _current_stream_of(device):
-    """What tells the stream that is current there, asked at each call: below torch.accelerator, where
-    PyTorch has it."""
+    """Returns what tells the stream that is current there. Each call asks it, so below torch.accelerator."""
     below = getattr(torch._C, "_accelerator_getStream", None)
     if below is None or device.index is None:
         return functools.partial(torch.accelerator.current_stream, device)

@@ -46,8 +46,8 @@ class _Entry:
 
 
 class Home:
-    """In the place of an Away when a plan ends: what has its bytes on the host gets them back at once, but
-    for what `away` has already."""
+    """Stands in the place of an Away when a plan ends: what is on the host comes back at once. What `away`
+    has already stays there."""
 
     def __init__(self, away=()):
         self._away = away
@@ -63,14 +63,22 @@ class Home:
         have where there is no room."""
         where = device.of(storage)
 
-        def fill(fresh):
-            where.back(fresh, source, offset)
+        def back():
+            primitives.bring_back(storage, primitives.nbytes(storage),
+                                  lambda fresh: where.back(fresh, source, offset))
 
-        try:
-            primitives.bring_back(storage, primitives.nbytes(storage), fill)
-        except OUT_OF_MEMORY:
-            with where.uncapped():
-                primitives.bring_back(storage, primitives.nbytes(storage), fill)
+        _anyhow(where, back)
+
+
+def _anyhow(where, back):
+    """Calls back(), above what the allocator may have where there is no room; returns whether there was."""
+    try:
+        back()
+        return True
+    except OUT_OF_MEMORY:
+        with where.uncapped():
+            back()
+        return False
 
 
 class Away:
@@ -111,7 +119,7 @@ class Away:
             primitives.say_of_away(storage, not_here(name))
 
     def put_or_leave(self, storage, name):
-        """The same where there is room on the host; else it stays on the device."""
+        """Moves a storage out where the host has room; else it stays on the device."""
         try:
             self.put(storage, name)
         except HostTierFull:
@@ -145,14 +153,8 @@ class Away:
         self.seconds += time.perf_counter() - start
 
     def back_anyhow(self, storage):
-        """The same, above what the allocator may have where there is no room; whether there was."""
-        try:
-            self.back(storage)
-            return True
-        except OUT_OF_MEMORY:
-            with device.of(storage).uncapped():
-                self.back(storage)
-            return False
+        """The same, above what the allocator may have where there is no room; returns whether there was."""
+        return _anyhow(device.of(storage), lambda: self.back(storage))
 
     def hand_over(self, storage, target, offset):
         """The bytes go to an offset of another region; the storage stays without."""

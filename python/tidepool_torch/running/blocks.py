@@ -31,6 +31,7 @@ class Blocks:
         self.identity = {}  # tensor -> `_cdata` of that
         self.ours = set()  # all of these
         self.newest = {}  # tensor -> the placements that have its newest value
+        self.landed = set()  # tensors that have their place already, while the plan ends
         self.mine = set()  # tensors whose storages are pointers in this step
         self.lent = {}  # tensor -> placement whose bytes are PyTorch's between two steps
         self.unborn = set()  # tensors that persist from this step on, and are not made yet
@@ -87,14 +88,15 @@ class Blocks:
 
     def is_away(self, storage):
         """Whether it is one of those that enter() took, and without bytes between steps."""
-        return any(identity == storage._cdata and self.points_at.get(t) is None
+        return any(identity == storage._cdata and self.points_at.get(t) is None and t not in self.landed
                    for t, identity in self.identity.items())
 
     def copy_of(self, storage):
         """A storage with the bytes of one that is away, in a step or between two, or None."""
         with self.lock:  # so that no copy thread ends the life of what is read
             for t, identity in self.identity.items():
-                if identity == storage._cdata and self.points_at.get(t) is None and t not in self.stay:
+                if (identity == storage._cdata and self.points_at.get(t) is None and t not in self.stay
+                        and t not in self.landed):
                     return self._copy_of_newest(t, storage)
         return None
 
@@ -111,7 +113,7 @@ class Blocks:
     def forget(self):
         """All storages have bytes of their own: none is of the plan any more."""
         for of_the_plan in (self.block, self.reference, self.identity, self.ours, self.newest,
-                            self.points_at, self.mine, self.lent, self.stay, self.looked_at):
+                            self.points_at, self.mine, self.lent, self.stay, self.looked_at, self.landed):
             of_the_plan.clear()
 
     # ---- a step

@@ -8,6 +8,8 @@ import collections
 import concurrent.futures
 import ctypes
 
+from ..base.errors import HostTierFull
+
 # Bytes that go at once, and those under way in each direction at most.
 _PIECE = 16 << 20
 _MOST = 64 << 20
@@ -32,7 +34,7 @@ def _pieces(size):
 
 
 class FileCopies:
-    """For one thread of the host. A write that failed is raised by the next one, a read by its own call."""
+    """Serves one thread of the host. A write that failed is raised by the next one, a read by its own call."""
 
     def __init__(self, device, file, pinned):
         self._device = device
@@ -69,8 +71,8 @@ class FileCopies:
         self._file.write(piece.address, size, start)
 
     def _end_write(self):
-        """The first one. Ctrl-C leaves it among them: later reads have to wait for it. What the disk did not
-        take stays in memory, and the next write() says so."""
+        """Ends the first one. Ctrl-C leaves it among them: later reads have to wait for it. What the disk did
+        not take stays in memory, and the next write() says so."""
         concurrent.futures.wait([self._writes[0].work])
         ended = self._writes.popleft()
         error = ended.work.exception()
@@ -86,7 +88,7 @@ class FileCopies:
             raise error
 
     def drop(self, start, size):
-        """These bytes of the file are somebody else's from now on."""
+        """Drops what was not written of bytes that are somebody else's from now on."""
         for t in self._writes:
             t.is_wanted = t.is_wanted and not t.is_over(start, size)
         for found in [t for t in self._unwritten if t.is_over(start, size)]:
@@ -94,18 +96,21 @@ class FileCopies:
             found.piece.release(copies_use_it=False)
 
     def read_here(self, pointer, size, start):
-        """For the host, when all is settled: bytes of the file, and of what it did not take."""
+        """Reads for the host, when all is settled: the file, and what it did not take."""
         self._file.read(pointer, size, start)
         self._add_unwritten(pointer, size, start)
 
     def expect(self, start, size):
-        """Reads what the next read() wants, as far as there is room; whether there was for all of it."""
+        """Reads what the next read() wants, as far as there is room; returns whether there was."""
         for done, part in _pieces(size):
             if start + done in self._ahead:
                 continue
             if self._bytes_of(self._ahead.values()) + part > _MOST:
                 return False
-            self._ahead[start + done] = self._begin_read(start + done, part)
+            try:
+                self._ahead[start + done] = self._begin_read(start + done, part)
+            except HostTierFull:
+                return False  # read() will say so where it has none either
         return True
 
     def read(self, target, start):
@@ -144,7 +149,7 @@ class FileCopies:
         self._file.read(piece.address, size, start)
 
     def forget(self, start=0, size=1 << 62):
-        """What was expected of these bytes is not wanted, or no longer true."""
+        """Forgets what was expected of these bytes: it is not wanted, or no longer true."""
         for found in [r for r in self._ahead.values() if r.is_over(start, size)]:
             concurrent.futures.wait([found.work])
             del self._ahead[found.start]

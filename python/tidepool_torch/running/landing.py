@@ -18,7 +18,7 @@ def land(executor, away):
     lost = []
     for t in sorted(blocks.mine):
         storage = primitives.living(blocks.reference.get(t))
-        if storage is None or storage in away:  # by an attempt that failed
+        if storage is None or t in blocks.landed:  # by an attempt that failed later on
             continue
         here = [p for p in blocks.newest[t] if p in blocks.block]
         there = [p for p in blocks.newest[t]
@@ -47,6 +47,7 @@ def _to_away(blocks, t, storage, placement, away):
         blocks.points_at[t] = None
     away.put_copy(storage, blocks.region, blocks.plan.placements[placement].offset,
                   blocks.name(t))
+    blocks.landed.add(t)
 
 
 def _release(blocks, needed, away):

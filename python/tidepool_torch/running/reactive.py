@@ -21,10 +21,13 @@ _WHOLE = 0.9
 # What a call leaves taken beside its results is the kernel's from here on; less is of blocks' headers.
 _KEPT_BY_KERNEL = 64 << 10
 
-# Where asking for live bytes takes long, so many ops go by unasked at most, each of which is believed to take
-# this much more than its results; and when something leaves, this part of the budget more does.
+# Where asking for live bytes takes long, so many ops at most go by unasked.
 _UNASKED = 64
+
+# Bytes that each of these is believed to take beside its results.
 _UNSEEN = 4 << 10
+
+# When something leaves there, this part of the budget more does.
 _AHEAD = 32
 
 # Kinds of calls that are known, at most.
@@ -122,7 +125,7 @@ class Reactive:
         return out
 
     def _compare(self, func, need, made, used):
-        """What a call has made with what it was believed to need."""
+        """Compares what a call has made with what it was believed to need."""
         took = sum(s.nbytes() for s in calls.fresh_storages(made, used))
         self._sure = max(0, self._sure - max(0, took - need))
         if "out" in func._schema.overload_name or "resize" in func._schema.name:
@@ -235,23 +238,24 @@ class Reactive:
                 return over <= SLACK
 
     def _room_between(self, size, used):
-        """The same between steps, where a full host tier is no error: what comes back empties it."""
+        """Makes room between steps, where a full host tier is no error: what comes back empties it."""
         try:
             return self._room(size, used)
         except HostTierFull:
             return False
 
     def _evict(self, size, used):
-        """So many bytes, as far as there are such; whether there were any."""
-        gone = self._evict_one(used)
-        any_went = gone is not None
-        while gone is not None and size > gone:
-            size -= gone
+        """Evicts so many bytes, as far as there are such; returns whether any went."""
+        any_went = False
+        while size > 0:
             gone = self._evict_one(used)
+            if gone is None:
+                break
+            any_went, size = True, size - gone
         return any_went
 
     def _evict_one(self, used):
-        """Bytes that have left by it; None: nothing may."""
+        """Evicts what was unused for longest. Returns its bytes; None: nothing may leave."""
         for identity, candidate in self._candidates.items():
             if identity in used:
                 continue

@@ -2,7 +2,7 @@
 
 
 class ReadAhead:
-    """For the copies of one plan's step; `done[i]` says whether instruction i of the step was asked for."""
+    """Knows the copies of one plan's step; `done[i]` says whether its instruction i was asked for."""
 
     def __init__(self, schedule, region):
         self._region = region
@@ -28,7 +28,7 @@ class ReadAhead:
         self.go_on(done)
 
     def go_on(self, done):
-        """A copy was asked for."""
+        """Tells what may be read now that another copy was asked for."""
         while self._next < len(self._backs):
             i, offset, size, brought_by = self._backs[self._next]
             if not done[i]:
@@ -39,5 +39,5 @@ class ReadAhead:
             self._next += 1
 
     def end(self):
-        """What did not come back, as nobody made it, is not waited for."""
+        """Forgets what did not come back, as nobody made it."""
         self._region.forget_expected()
